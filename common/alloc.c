@@ -113,8 +113,8 @@ void *alloc_pages(size_t bytes, int huge)
 
     if (size < bytes || size + slack < size)
         return NULL;
-    p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-             -1, 0);
+    p = mmap(NULL, size + slack, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
     if (slack) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/err.h"
+#include "common/utf8.h"
 
 struct err_row {
     const char *name;
@@ -20,6 +21,14 @@ static const struct err_row rows[ERR_N_KINDS] = {
 #undef ERR
 };
 
+/* A sentence that was cut to fit must not end within a code point: it may become JSON. */
+static void trim(char *text)
+{
+    size_t len = strlen(text);
+
+    text[len - utf8_incomplete_tail(text, len)] = '\0';
+}
+
 static int fill(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
 {
     if (err) {
@@ -27,6 +36,7 @@ static int fill(struct err *err, enum err_kind kind, const char *fmt, va_list ap
         err->param[0] = '\0';
         err->data[0] = '\0';
         vsnprintf(err->text, sizeof err->text, fmt, ap);
+        trim(err->text);
     }
     return -(int)kind;
 }
@@ -48,8 +58,10 @@ int err_set_param(struct err *err, enum err_kind kind, const char *param, const 
     va_start(ap, fmt);
     fill(err, kind, fmt, ap);
     va_end(ap);
-    if (err)
+    if (err) {
         snprintf(err->param, sizeof err->param, "%s", param);
+        trim(err->param);
+    }
     return -(int)kind;
 }
 
@@ -66,6 +78,7 @@ int err_set_errno(struct err *err, enum err_kind kind, int errnum, const char *f
 
         snprintf(err->text + len, sizeof err->text - len, ": %s",
                  strerror_r(errnum, buf, sizeof buf));
+        trim(err->text);
     }
     return -(int)kind;
 }
