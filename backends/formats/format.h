@@ -50,7 +50,7 @@ struct format {
 
 extern const struct format *const format_table[FORMAT_COUNT];
 
-const struct format *format_of(enum format_id id);      /* NULL for FORMAT_NONE */
+const struct format *format_of(enum format_id id);       /* NULL for FORMAT_NONE */
 const struct format *format_of_gguf(uint32_t gguf_type); /* NULL when unknown or removed */
 const struct format *format_of_name(const char *name);   /* NULL when unknown */
 enum format_id format_id_of(const struct format *f);

@@ -1,0 +1,36 @@
+/* bf16: the upper half of an f32. */
+#include "backends/formats/encode.h"
+#include "backends/formats/format.h"
+
+static void to_f32(const void *blocks, float *out, size_t n)
+{
+    const uint8_t *p = blocks;
+
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v;
+
+        memcpy(&v, p + i * sizeof v, sizeof v);
+        out[i] = bf16_to_f32(v);
+    }
+}
+
+static void from_f32(const float *x, void *blocks, size_t n)
+{
+    uint8_t *p = blocks;
+
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v = f32_to_bf16(x[i]);
+
+        memcpy(p + i * sizeof v, &v, sizeof v);
+    }
+}
+
+const struct format format_bf16 = {
+    .name = "bf16",
+    .gguf_type = 30,
+    .block_elems = 1,
+    .block_bytes = 2,
+    .act = ACT_F32,
+    .to_f32 = to_f32,
+    .from_f32 = from_f32,
+};

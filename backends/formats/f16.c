@@ -1,0 +1,36 @@
+/* f16: IEEE binary16. */
+#include "backends/formats/encode.h"
+#include "backends/formats/format.h"
+
+static void to_f32(const void *blocks, float *out, size_t n)
+{
+    const uint8_t *p = blocks;
+
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v;
+
+        memcpy(&v, p + i * sizeof v, sizeof v);
+        out[i] = f16_to_f32(v);
+    }
+}
+
+static void from_f32(const float *x, void *blocks, size_t n)
+{
+    uint8_t *p = blocks;
+
+    for (size_t i = 0; i < n; i++) {
+        uint16_t v = f32_to_f16(x[i]);
+
+        memcpy(p + i * sizeof v, &v, sizeof v);
+    }
+}
+
+const struct format format_f16 = {
+    .name = "f16",
+    .gguf_type = 1,
+    .block_elems = 1,
+    .block_bytes = 2,
+    .act = ACT_F32,
+    .to_f32 = to_f32,
+    .from_f32 = from_f32,
+};
