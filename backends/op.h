@@ -1,0 +1,92 @@
+/*
+ * op - one operation on tensors, as a backend runs it.
+ *
+ * The list of operations is ops.def; op_check() proves shapes and formats once,
+ * when a program is bound, so backends trust what they get.  A batch is always
+ * a run of consecutive positions of one sequence: struct op_run says which.
+ *
+ * Activations are f32 rows [rows][width] unless the op says otherwise; ids of
+ * experts are int32 in an f32-sized slot; act rows are bytes in the layout of
+ * act.h (their tensor has fmt = f32 and stride[1] = act_row_bytes()).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/tensor.h"
+#include "common/err.h"
+
+enum op_kind {
+#define OP(name, n_src, help) OP_##name,
+#include "backends/ops.def"
+#undef OP
+    OP_COUNT
+};
+
+enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2 };
+enum op_rope { OP_ROPE_NORM, OP_ROPE_NEOX }; /* neighbours; halves */
+enum op_gating { OP_GATING_SOFTMAX, OP_GATING_SIGMOID };
+
+/* RoPE frequencies; YaRN by Peng et al. 2023 (arXiv 2309.00071), linear by Chen et al. 2023 (2306.15595). */
+struct op_rope_params {
+    enum op_rope type;
+    unsigned n_dims;
+    float base;
+    float freq_scale;  /* 1 / factor */
+    float ext_factor;  /* 0: linear, 1: YaRN's interpolation ramp */
+    float attn_factor; /* magnitude of cos and sin */
+    float beta_fast;
+    float beta_slow;
+    unsigned n_ctx_orig;
+};
+
+union op_params {
+    struct { float scale; } embed;
+    struct op_rope_params rope_table;
+    struct { float eps; size_t group; } rmsnorm;
+    struct { enum act_kind act; } quantize;
+    struct { unsigned n_weights; enum act_kind act; } matmul;
+    struct { enum op_rope type; unsigned n_dims; unsigned head_dim; } rope;
+    struct { unsigned n_heads, n_kv_heads, head_dim, v_dim, window; float scale, soft_cap; bool non_causal; } attention;
+    struct { unsigned n_kv_heads, head_dim, v_dim; } kv_store;
+    struct { enum op_act act; } glu;
+    struct { float s; } scale;
+    struct { unsigned n_expert, n_used; enum op_gating gating; bool normalise; float scale; } router;
+    struct { unsigned n_expert, n_used; enum op_act act; enum act_kind in_act, mid_act; } moe;
+};
+
+#define OP_MAX_SRC 7
+#define OP_MAX_DST 3
+
+struct op {
+    enum op_kind kind;
+    int layer; /* −1 outside the layers */
+    struct tensor dst[OP_MAX_DST];
+    struct tensor src[OP_MAX_SRC]; /* fmt NULL where absent */
+    union op_params p;
+};
+
+/*
+ * KV caches: k of a layer is a tensor of n[0] = head_dim, n[1] = KERNELS_CHUNK
+ * positions, n[2] = n_kv_heads, n[3] = chunks: a chunk of one head is
+ * contiguous; position p lies in chunk p / n[1].  v likewise with v_dim.
+ */
+
+/* What changes from batch to batch. */
+struct op_run {
+    const int32_t *tokens;   /* [rows] */
+    size_t rows;             /* ≥ 1 */
+    size_t pos;              /* absolute position of row 0 */
+    const int32_t *rows_out; /* [n_out] rows whose logits are wanted, ascending */
+    size_t n_out;
+    const _Atomic bool *cancel; /* looked at between layers; may be NULL */
+};
+
+const char *op_name(enum op_kind kind);
+
+/* Shapes, formats and parameters of one bound op; a fault is a bug of the graph and says which. */
+int op_check(const struct op *op, struct err *err);
+
+/* Scratch that the CPU needs beyond the tensors for this op at that many rows and threads is asked from the backend: backend.h, scratch_bytes. */

@@ -1,0 +1,28 @@
+/*
+ * probe - what this machine has: RAM, the limits of the process's cgroup (v1
+ * and v2, up the tree), and what this process holds.
+ *
+ * Reads /proc and /sys; roots can be replaced for tests.  Any thread but LOOP
+ * for probe_machine; probe_self is cheap.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "common/err.h"
+
+struct probe_machine {
+    size_t ram_bytes;    /* physical */
+    size_t cgroup_bytes; /* the least limit up the tree; SIZE_MAX when none */
+    size_t usable_bytes; /* the smaller of the two */
+    char cgroup_path[256]; /* where that limit stands; "" when none */
+};
+
+/* root: "" for the real one; a directory holding proc/ and sys/ for tests. */
+int probe_machine(const char *root, struct probe_machine *ret, struct err *err);
+
+struct probe_self {
+    size_t rss_bytes;  /* Rss of smaps_rollup */
+    size_t anon_bytes; /* Anonymous */
+};
+int probe_self(struct probe_self *ret, struct err *err);

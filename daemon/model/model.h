@@ -1,0 +1,105 @@
+/*
+ * model - a model file as something that can be planned, loaded and run.
+ *
+ *     model_open      reads and proves the file: hparams, tensors, tokenizer, template
+ *     model_plan      what a load would take, per account, and whether it fits
+ *     model_load      reserves, reads the weights, makes the program of ops
+ *     model_context   a sequence for it
+ *     model_eval      runs a batch and gives logits
+ *
+ * Adding an architecture is one file in arch/ (arch.h says how): this room's
+ * other files do not know families.
+ *
+ * Thread: ENGINE (a struct model belongs to it), but for model_open/model_plan
+ * on a model of one's own (tools, tests, control's plan job).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/backend.h"
+#include "common/err.h"
+#include "daemon/gguf/gguf.h"
+#include "daemon/memory/ledger.h"
+#include "daemon/memory/residency.h"
+#include "daemon/sequence/sequence.h"
+#include "daemon/tokenizer/tokenizer.h"
+
+struct model;
+
+struct model_options {
+    size_t n_ctx;              /* 0: the file's training context, capped by what the budget can hold */
+    size_t n_batch;            /* rows of a prefill chunk at most; 0: 512 */
+    const struct format *kv;   /* f16 (NULL), q8_0, q4_0 */
+};
+
+/* Sampling defaults of the file (general.sampling.*); has_ says which are there. */
+struct model_sampling {
+    bool has_temperature, has_top_k, has_top_p, has_min_p, has_repeat_penalty;
+    float temperature, top_p, min_p, repeat_penalty;
+    int32_t top_k;
+};
+
+struct model_info {
+    const char *arch;
+    char name[128];  /* general.name, or the file's */
+    char type[32];   /* "Q4_1", of most bytes of weights */
+    size_t n_params;
+    size_t file_bytes;
+    size_t n_ctx_train;
+    size_t n_layers, n_embd, n_vocab, n_heads, n_kv_heads, n_experts, n_experts_used;
+    size_t kv_bytes_per_token; /* in the kv format of the options it was planned or loaded with */
+    const char *chat_template; /* NULL: none; a terminated copy */
+    struct model_sampling sampling;
+    bool has_tokenizer;
+};
+
+/* The answer before loading.  All in bytes; the sums are what the ledger will hold. */
+struct model_plan {
+    size_t n_ctx;         /* that would be used */
+    bool ctx_capped;      /* n_ctx 0 was asked and the budget, not the file, decided */
+    size_t account[ACCOUNT_COUNT];
+    size_t total;         /* resident when ready */
+    size_t peak;          /* while loading */
+    size_t floor;         /* least budget that can run it at n_ctx; here = peak: everything must be resident */
+    size_t free_bytes;    /* of the budget that was given */
+    bool fits;
+    char advice[256];     /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
+    double bytes_per_token; /* weights and KV read for one token of decode at half the context */
+};
+
+int model_open(const char *path, struct model **ret, struct err *err);
+void model_close(struct model *m); /* gives back everything */
+
+const struct gguf *model_gguf(const struct model *m);
+const struct tokenizer *model_tokenizer(const struct model *m); /* NULL: none */
+void model_info(const struct model *m, struct model_info *ret);
+/* Calls fn for each tensor that no table of the architecture uses (for show). */
+void model_unused_tensors(const struct model *m, void (*fn)(void *arg, const struct gguf_tensor *t), void *arg);
+
+/* free_bytes: what the budget has left for it. */
+int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops, struct backend *be,
+               size_t free_bytes, struct model_plan *ret, struct err *err);
+
+/* Refused (ERR_NOMEM with the plan's sum and advice) before anything is read when it does not fit. */
+int model_load(struct model *m, const struct model_options *opt, struct ledger *l, const struct backend_ops *ops,
+               struct backend *be, residency_progress_fn *progress, void *arg, const _Atomic bool *cancel,
+               struct err *err);
+bool model_loaded(const struct model *m);
+size_t model_n_ctx(const struct model *m);
+size_t model_n_batch(const struct model *m);
+void model_residency(const struct model *m, struct residency_stats *ret);
+
+/* The one sequence that model_load has reserved and made; borrowed. */
+struct sequence *model_sequence(struct model *m);
+
+/*
+ * Appends n ≤ n_batch ids to the sequence and computes logits for the rows
+ * rows_out[n_out] (ascending, relative to the batch).  *ret_logits: [n_out][n_vocab],
+ * valid until the next call.  n_out 0 gives none.  Cancelled between two layers:
+ * ERR_CANCELLED, and the sequence is as before.  ids are checked against the vocabulary.
+ */
+int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out, size_t n_out,
+               const _Atomic bool *cancel, const float **ret_logits, struct err *err);
