@@ -1,0 +1,272 @@
+/* Opening a file and, when it is the first part of a split, all its parts; see gguf.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "daemon/gguf/gguf_priv.h"
+
+/* What the split.* keys of one part say. */
+struct split_keys {
+    uint64_t no, count, n_tensors;
+    bool has_no, has_count, has_n_tensors;
+};
+
+/* O_NONBLOCK: a FIFO in the place of a model must not stop the daemon. */
+static int open_part(const char *path, struct part *ret_part, struct err *err)
+{
+    struct part p = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+    struct stat st;
+
+    if (p.fd < 0)
+        return err_set_errno(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_IO, errno,
+                             "cannot open model file '%.300s'", path);
+    if (fstat(p.fd, &st) < 0) {
+        int r = err_set_errno(err, ERR_IO, errno, "cannot look at '%.300s'", path);
+
+        close(p.fd);
+        return r;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(p.fd);
+        return err_set(err, ERR_FORMAT, "'%.300s' is not a regular file", path);
+    }
+    p.bytes = (uint64_t)st.st_size;
+    p.path = xstrdup(path);
+    *ret_part = p;
+    return 0;
+}
+
+static int read_split_keys(const struct table *t, struct split_keys *ret, struct err *err)
+{
+    int no = value_get_u64(table_find(t, "split.no"), 0, UINT16_MAX, &ret->no, err);
+    int count, n;
+
+    if (no < 0)
+        return no;
+    count = value_get_u64(table_find(t, "split.count"), 0, UINT16_MAX, &ret->count, err);
+    if (count < 0)
+        return count;
+    n = value_get_u64(table_find(t, "split.tensors.count"), 0, INT32_MAX, &ret->n_tensors, err);
+    if (n < 0)
+        return n;
+    ret->has_no = no > 0;
+    ret->has_count = count > 0;
+    ret->has_n_tensors = n > 0;
+    return 0;
+}
+
+/* The path of part i (from 0) of count, from that of the first; NULL when its name is not that of a first part. */
+static char *part_path(const char *first, unsigned i, unsigned count)
+{
+    char suffix[64];
+    size_t len = strlen(first), n;
+
+    n = (size_t)snprintf(suffix, sizeof suffix, "-%05u-of-%05u.gguf", 1u, count);
+    if (len < n || strcmp(first + len - n, suffix) != 0)
+        return NULL;
+    return xasprintf("%.*s-%05u-of-%05u.gguf", (int)(len - n), first, i + 1, count);
+}
+
+/* Reads part i, which is open: its metadata into ret_table, its directory onto the others. */
+static int read_part(struct gguf *g, unsigned i, struct table *ret_table,
+                     struct split_keys *ret_keys, struct err *err)
+{
+    const struct part *p = &g->parts[i];
+    struct cursor *c = xmalloc(sizeof *c);
+    struct table t = {0};
+    struct head h;
+    int r;
+
+    cursor_init(c, p->path, p->fd, p->bytes);
+    if ((r = read_head(c, &h, err)) < 0 || (r = read_table(c, &h, &g->store, &t, err)) < 0 ||
+        (r = read_split_keys(&t, ret_keys, err)) < 0 ||
+        (r = read_directory(c, &h, &t, &g->store, i, p->bytes, &g->dir, err)) < 0)
+        goto out;
+    if (i == 0)
+        g->version = h.version;
+    *ret_table = t;
+    t = (struct table){0};
+out:
+    table_clear(&t);
+    free(c);
+    return r;
+}
+
+/* Checks the first part's own word; then 1 means that more parts belong to it. */
+static int check_first(const struct gguf *g, const struct split_keys *k, struct err *err)
+{
+    const char *path = g->parts[0].path;
+    char *again;
+
+    if (!k->has_count || k->count <= 1) {
+        if (k->has_no && k->no != 0)
+            return err_set(err, ERR_FORMAT, "'%.200s' says it is part %" PRIu64 " of a single file",
+                           path, k->no + 1);
+        return 0;
+    }
+    if (!k->has_no || !k->has_n_tensors)
+        return err_set(err, ERR_FORMAT, "'%.200s' is split but has no key '%s'", path,
+                       k->has_no ? "split.tensors.count" : "split.no");
+    if (k->no != 0)
+        return err_set(err, ERR_FORMAT,
+                       "'%.200s' is part %" PRIu64 " of %" PRIu64 "; open the first part", path,
+                       k->no + 1, k->count);
+    if (k->count > GGUF_MAX_PARTS)
+        return err_set(err, ERR_UNSUPPORTED,
+                       "'%.200s' is split into %" PRIu64 " parts; rnbd takes %u", path, k->count,
+                       GGUF_MAX_PARTS);
+    again = part_path(path, 0, (unsigned)k->count);
+    if (!again)
+        return err_set(err, ERR_FORMAT,
+                       "'%.200s' is the first of %" PRIu64 " parts, so its name must end in "
+                       "-00001-of-%05" PRIu64 ".gguf",
+                       path, k->count, k->count);
+    free(again);
+    return 1;
+}
+
+static int check_part(const struct gguf *g, unsigned i, const struct split_keys *first,
+                      const struct split_keys *k, struct err *err)
+{
+    const char *path = g->parts[i].path;
+
+    if (!k->has_no || k->no != i)
+        return err_set(err, ERR_FORMAT, "'%.200s' does not say that it is part %u (split.no %u)",
+                       path, i + 1, i);
+    if (!k->has_count || k->count != first->count)
+        return err_set(err, ERR_FORMAT, "'%.200s' does not belong to a split of %" PRIu64 " parts",
+                       path, first->count);
+    if (k->has_n_tensors && k->n_tensors != first->n_tensors)
+        return err_set(err, ERR_FORMAT,
+                       "'%.200s' belongs to a model of %" PRIu64 " tensors, its first part to one "
+                       "of %" PRIu64,
+                       path, k->n_tensors, first->n_tensors);
+    return 0;
+}
+
+static int open_rest(struct gguf *g, const struct split_keys *first, struct err *err)
+{
+    unsigned count = (unsigned)first->count;
+
+    g->parts = xreallocarray(g->parts, count, sizeof *g->parts);
+    for (unsigned i = 1; i < count; i++) {
+        char *path = part_path(g->parts[0].path, i, count);
+        struct split_keys k = {0};
+        struct table t = {0};
+        int r = open_part(path, &g->parts[i], err);
+
+        free(path);
+        if (r < 0)
+            return r;
+        g->n_parts = i + 1;
+        r = read_part(g, i, &t, &k, err);
+        table_clear(&t);
+        if (r == 0)
+            r = check_part(g, i, first, &k, err);
+        if (r < 0)
+            return r;
+    }
+    if (g->dir.n != first->n_tensors)
+        return err_set(
+            err, ERR_FORMAT,
+            "the %u parts of '%.200s' hold %zu tensors, but split.tensors.count is %" PRIu64, count,
+            g->parts[0].path, g->dir.n, first->n_tensors);
+    return 0;
+}
+
+int gguf_open(const char *path, struct gguf **ret_file, struct err *err)
+{
+    struct gguf *g = XNEW(struct gguf);
+    struct split_keys keys = {0};
+    int r;
+
+    g->parts = XNEW(struct part);
+    r = open_part(path, &g->parts[0], err);
+    if (r < 0)
+        goto out;
+    g->n_parts = 1;
+    if ((r = read_part(g, 0, &g->table, &keys, err)) < 0 || (r = check_first(g, &keys, err)) < 0)
+        goto out;
+    if (r > 0 && (r = open_rest(g, &keys, err)) < 0)
+        goto out;
+    *ret_file = g;
+    g = NULL;
+out:
+    gguf_close(g);
+    return r;
+}
+
+void gguf_close(struct gguf *g)
+{
+    if (!g)
+        return;
+    for (unsigned i = 0; i < g->n_parts; i++) {
+        close(g->parts[i].fd);
+        free(g->parts[i].path);
+    }
+    free(g->parts);
+    table_clear(&g->table);
+    directory_clear(&g->dir);
+    store_clear(&g->store);
+    free(g);
+}
+
+const char *gguf_path(const struct gguf *g, unsigned part)
+{
+    return g->parts[part].path;
+}
+
+unsigned gguf_parts(const struct gguf *g)
+{
+    return g->n_parts;
+}
+
+int gguf_fd(const struct gguf *g, unsigned part)
+{
+    return g->parts[part].fd;
+}
+
+uint64_t gguf_file_bytes(const struct gguf *g)
+{
+    uint64_t bytes = 0;
+
+    for (unsigned i = 0; i < g->n_parts; i++)
+        bytes += g->parts[i].bytes;
+    return bytes;
+}
+
+unsigned gguf_version(const struct gguf *g)
+{
+    return g->version;
+}
+
+size_t gguf_memory_bytes(const struct gguf *g)
+{
+    /* A table entry of map.h: key, its copy's header, slot at half load. */
+    const size_t entry_bytes = 96;
+
+    return sizeof *g + g->store.bytes + g->n_parts * sizeof *g->parts +
+           g->table.n * (sizeof *g->table.values + entry_bytes) + g->dir.n * entry_bytes +
+           g->dir.cap * sizeof *g->dir.tensors;
+}
+
+size_t gguf_n_values(const struct gguf *g)
+{
+    return g->table.n;
+}
+
+const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i)
+{
+    return &g->table.values[i];
+}
+
+const struct gguf_value *gguf_find(const struct gguf *g, const char *key)
+{
+    return table_find(&g->table, key);
+}
