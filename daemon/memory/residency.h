@@ -23,6 +23,7 @@
 #include "daemon/gguf/gguf.h"
 #include "daemon/memory/extent.h"
 #include "daemon/memory/ledger.h"
+#include "daemon/memory/stream.h"
 
 struct residency;
 
@@ -30,6 +31,9 @@ struct residency;
 struct residency *residency_create(const struct gguf *g, struct ledger *l, const struct backend_ops *ops,
                                    struct backend *be, const char *who);
 void residency_destroy(struct residency *r); /* gives every byte back */
+
+/* Reads by another engine (faults on request, buffered only); before residency_load. */
+void residency_set_engine(struct residency *r, const struct stream_engine *engine);
 
 /* Declares an extent; all are declared before residency_load.  Returns its id. */
 extent_id residency_add(struct residency *r, const struct extent *e);

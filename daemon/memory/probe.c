@@ -1,0 +1,190 @@
+/* What the machine and the process's cgroup have.  See probe.h. */
+
+#include "daemon/memory/probe.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/file.h"
+#include "common/str.h"
+
+#define PROC_MAX ((size_t)4 << 20)
+
+/* "MemTotal:  123 kB" → bytes; 0 when the key is not there. */
+static size_t kib_field(const char *text, const char *key)
+{
+    const char *p = strstr(text, key);
+
+    return p ? (size_t)strtoull(p + strlen(key), NULL, 10) << 10 : 0;
+}
+
+/* A limit file's number; "max" and what cannot be read are none. */
+static size_t read_limit(const char *path)
+{
+    struct str text = {0};
+    size_t v = SIZE_MAX;
+    char *end;
+
+    if (file_read_all(path, 256, &text, NULL) >= 0 && text.len) {
+        unsigned long long n = strtoull(str_text(&text), &end, 10);
+
+        /* v1 says "none" as the largest multiple of a page below 2^63 */
+        if (end != str_text(&text) && n < (1ULL << 62))
+            v = (size_t)n;
+    }
+    str_clear(&text);
+    return v;
+}
+
+/* One mounted hierarchy that can limit memory. */
+struct hierarchy {
+    char root[512];  /* the cgroup that stands at the mount point */
+    char point[512]; /* the mount point */
+    const char *file;
+    bool found;
+};
+
+/* The part of a v1 options list: is "memory" one of them? */
+static bool has_word(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *p = list; (p = strstr(p, word)); p += n)
+        if ((p == list || p[-1] == ',') &&
+            (p[n] == ',' || p[n] == '\0' || p[n] == '\n' || p[n] == ' '))
+            return true;
+    return false;
+}
+
+/* Finds the mounts of both versions in mountinfo (proc(5)). */
+static void find_hierarchies(char *mountinfo, struct hierarchy *v1, struct hierarchy *v2)
+{
+    char *save = NULL;
+
+    for (char *line = strtok_r(mountinfo, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char root[512], point[512], type[64], options[512];
+        const char *dash = strstr(line, " - ");
+        struct hierarchy *h;
+
+        if (!dash || sscanf(line, "%*s %*s %*s %511s %511s", root, point) != 2 ||
+            sscanf(dash, " - %63s %*s %511s", type, options) != 2)
+            continue;
+        if (strcmp(type, "cgroup2") == 0)
+            h = v2;
+        else if (strcmp(type, "cgroup") == 0 && has_word(options, "memory"))
+            h = v1;
+        else
+            continue;
+        snprintf(h->root, sizeof h->root, "%s", root);
+        snprintf(h->point, sizeof h->point, "%s", point);
+        h->found = true;
+    }
+}
+
+/* The least limit from the cgroup `path` up to the mount point. */
+static void walk_up(const char *fs_root, const struct hierarchy *h, const char *path,
+                    struct probe_machine *ret)
+{
+    char *rel, *slash;
+
+    /* Inside a container the path may be the host's; what is mounted is then its own root. */
+    if (strcmp(h->root, "/") != 0) {
+        size_t n = strlen(h->root);
+
+        if (strncmp(path, h->root, n) == 0 && (path[n] == '/' || path[n] == '\0'))
+            path += n;
+        else
+            path = "";
+    }
+    rel = xstrdup(strcmp(path, "/") == 0 ? "" : path);
+    for (;;) {
+        char *file = xasprintf("%s%s%s/%s", fs_root, h->point, rel, h->file);
+        size_t limit = read_limit(file);
+
+        if (limit < ret->cgroup_bytes) {
+            ret->cgroup_bytes = limit;
+            snprintf(ret->cgroup_path, sizeof ret->cgroup_path, "%s", file + strlen(fs_root));
+        }
+        free(file);
+        slash = strrchr(rel, '/');
+        if (!slash)
+            break;
+        *slash = '\0';
+    }
+    free(rel);
+}
+
+static void probe_cgroups(const char *root, struct probe_machine *ret)
+{
+    struct hierarchy v1 = {.file = "memory.limit_in_bytes"};
+    struct hierarchy v2 = {.file = "memory.max"};
+    struct str mounts = {0}, groups = {0};
+    char *path = xasprintf("%s/proc/self/mountinfo", root);
+    char *save = NULL;
+
+    if (file_read_all(path, PROC_MAX, &mounts, NULL) >= 0 && mounts.len)
+        find_hierarchies(mounts.p, &v1, &v2);
+    free(path);
+    path = xasprintf("%s/proc/self/cgroup", root);
+    if (file_read_all(path, PROC_MAX, &groups, NULL) < 0 || !groups.len)
+        goto out;
+    for (char *line = strtok_r(groups.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+        char *controllers = strchr(line, ':');
+        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+        if (!group)
+            continue;
+        *group++ = '\0';
+        controllers++;
+        if (!*controllers && v2.found)
+            walk_up(root, &v2, group, ret);
+        else if (has_word(controllers, "memory") && v1.found)
+            walk_up(root, &v1, group, ret);
+    }
+out:
+    free(path);
+    str_clear(&mounts);
+    str_clear(&groups);
+}
+
+int probe_machine(const char *root, struct probe_machine *ret, struct err *err)
+{
+    struct probe_machine m = {.cgroup_bytes = SIZE_MAX};
+    struct str text = {0};
+    char *path = xasprintf("%s/proc/meminfo", root);
+    int r = file_read_all(path, PROC_MAX, &text, err);
+
+    if (r < 0)
+        goto out;
+    m.ram_bytes = kib_field(str_text(&text), "MemTotal:");
+    if (!m.ram_bytes) {
+        r = err_set(err, ERR_IO, "%s does not say how much memory there is (no MemTotal)", path);
+        goto out;
+    }
+    probe_cgroups(root, &m);
+    m.usable_bytes = MIN(m.ram_bytes, m.cgroup_bytes);
+    *ret = m;
+    r = 0;
+out:
+    free(path);
+    str_clear(&text);
+    return r;
+}
+
+int probe_self(struct probe_self *ret, struct err *err)
+{
+    struct str text = {0};
+    int r = file_read_all("/proc/self/smaps_rollup", 65536, &text, err);
+
+    if (r >= 0) {
+        *ret = (struct probe_self){.rss_bytes = kib_field(str_text(&text), "Rss:"),
+                                   .anon_bytes = kib_field(str_text(&text), "Anonymous:")};
+        r = 0;
+    }
+    str_clear(&text);
+    return r;
+}
