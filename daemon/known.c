@@ -1,0 +1,76 @@
+/* Known models from settings and from a folder; see known.h. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/file.h"
+#include "common/map.h"
+#include "daemon/known.h"
+
+/* "name.gguf" → its stem; parts of a split but the first are no models of their own (a new string, or NULL). */
+static char *model_name_of(const char *file)
+{
+    size_t len = strlen(file);
+    size_t stem = len > 5 ? len - 5 : 0;
+    static const char of[] = "-of-";
+
+    if (file[0] == '.' || stem == 0 || strcmp(file + stem, ".gguf") != 0)
+        return NULL;
+    /* NAME-00001-of-00006 */
+    if (stem > 15 && strncmp(file + stem - 9, of, 4) == 0) {
+        if (strncmp(file + stem - 15, "-00001", 6) != 0)
+            return NULL;
+        stem -= 15;
+    }
+    return xstrndup(file, stem);
+}
+
+static int know_folder(const char *dir, struct engine *e, struct map *names, struct err *err)
+{
+    struct dirent **list = NULL;
+    int n = scandir(dir, &list, NULL, alphasort);
+    int r = 0;
+
+    if (n < 0)
+        return err_set_errno(err, ERR_IO, errno, "cannot read the models folder '%s' (models.dir)",
+                             dir);
+    for (int i = 0; i < n; i++) {
+        char *name = model_name_of(list[i]->d_name);
+
+        if (name && r == 0 && map_adds(names, name, names)) {
+            struct engine_model_entry entry = {
+                .name = name, .path = file_join(dir, list[i]->d_name), .ttl_ms = -1};
+
+            r = engine_know(e, &entry, err);
+            free(entry.path);
+        }
+        free(name);
+        free(list[i]);
+    }
+    free(list);
+    return r;
+}
+
+static bool is_named(void *arg, const char *name)
+{
+    return map_gets(arg, name) != NULL;
+}
+
+int known_apply(const struct settings *s, struct engine *e, struct err *err)
+{
+    struct map *names = map_create();
+    int r = 0;
+
+    for (size_t i = 0; i < s->n_models && r >= 0; i++) {
+        r = engine_know(e, &s->models[i], err);
+        map_adds(names, s->models[i].name, names);
+    }
+    if (r >= 0 && *s->models_dir)
+        r = know_folder(s->models_dir, e, names, err);
+    if (r >= 0)
+        engine_forget(e, is_named, names);
+    map_destroy(names, NULL);
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,14 @@
+/*
+ * known - tells the engine which models there are: the [model NAME] sections,
+ * --model, and the *.gguf files of models.dir under their file names.
+ *
+ * Thread: main before start, then LOOP (reload).
+ */
+#pragma once
+
+#include "common/err.h"
+#include "daemon/engine/engine.h"
+#include "daemon/settings.h"
+
+/* Adds or replaces all known models and forgets the ones that are no longer there. */
+int known_apply(const struct settings *s, struct engine *e, struct err *err);

@@ -1,0 +1,353 @@
+/* Opens the rooms in order, runs the loop, closes them in reverse. */
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backends/backend.h"
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/thread.h"
+#include "common/units.h"
+#include "daemon/control/control.h"
+#include "daemon/engine/engine.h"
+#include "daemon/http/http.h"
+#include "daemon/known.h"
+#include "daemon/memory/ledger.h"
+#include "daemon/memory/probe.h"
+#include "daemon/service/service.h"
+#include "daemon/settings.h"
+
+struct rnbd {
+    int argc;
+    char **argv;
+    struct settings settings;
+    struct probe_machine machine;
+    struct ledger *ledger;
+    struct device device;
+    struct backend *backend;
+    struct event_base *base;
+    struct engine *engine;
+    struct control *control;
+    struct http *http;
+    struct event *engine_event;
+    struct event *tick;
+    struct service_signals *signals;
+    struct service_watchdog *watchdog;
+    int64_t started_ms;
+    int64_t stop_at_ms; /* 0: not stopping */
+};
+
+/* How often status lines and a stop in progress are looked at. */
+#define TICK_MS 250
+
+static void on_engine(evutil_socket_t fd, short what, void *arg)
+{
+    struct rnbd *d = arg;
+
+    (void)fd;
+    (void)what;
+    engine_dispatch(d->engine);
+}
+
+static bool is_alive(void *arg)
+{
+    struct rnbd *d = arg;
+
+    return clock_ms() - engine_heartbeat_ms(d->engine) < service_watchdog_ms();
+}
+
+static void stop(void *arg, bool again)
+{
+    struct rnbd *d = arg;
+    char buf[32];
+
+    if (again) {
+        event_base_loopbreak(d->base);
+        return;
+    }
+    if (d->stop_at_ms)
+        return;
+    d->stop_at_ms = clock_ms() + d->settings.stop_timeout_ms;
+    log_notice("stopping", "running work may go on for %s",
+               units_format_time_ms(d->settings.stop_timeout_ms, buf, sizeof buf));
+    service_stopping();
+    engine_drain(d->engine);
+    if (d->http)
+        http_stop_accepting(d->http);
+    control_stop_accepting(d->control);
+}
+
+static void on_shutdown(void *arg)
+{
+    stop(arg, false);
+}
+
+static void status_line(struct rnbd *d)
+{
+    struct request_info running[1];
+    size_t n_models = engine_models(d->engine, NULL, 0);
+    size_t n_requests = engine_requests(d->engine, running, 1);
+
+    if (n_requests)
+        service_status("%s for %s, %zu waiting", request_step_name(running[0].step),
+                       running[0].model, n_requests - 1);
+    else
+        service_status("ready, %zu known models", n_models);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *arg)
+{
+    struct rnbd *d = arg;
+
+    (void)fd;
+    (void)what;
+    status_line(d);
+    if (d->stop_at_ms && (engine_idle(d->engine) || clock_ms() >= d->stop_at_ms))
+        event_base_loopexit(d->base, NULL);
+}
+
+/* -- reload -------------------------------------------------------------------------------- */
+
+static void note_restart(void *arg, const char *section, const char *key, bool live)
+{
+    if (!live)
+        json_array_append_new(arg, json_sprintf("%s.%s", section, key));
+}
+
+static int apply(struct rnbd *d, struct settings *fresh, struct err *err)
+{
+    int r = 0;
+
+    if (fresh->ram_bytes != d->settings.ram_bytes)
+        r = ledger_set_budget(d->ledger, POOL_RAM, fresh->ram_bytes, err);
+    if (r == 0)
+        r = known_apply(fresh, d->engine, err);
+    if (r == 0 && d->http)
+        r = http_reload_keys(d->http, err);
+    if (r < 0)
+        return r;
+    log_set_level((enum log_level)fresh->log_level);
+    d->settings.log_level = fresh->log_level;
+    d->settings.ram_bytes = fresh->ram_bytes;
+    d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
+    return 0;
+}
+
+static int reload(void *arg, json_t **ret_restart, struct err *err)
+{
+    struct rnbd *d = arg;
+    struct settings fresh;
+    json_t *restart;
+    int r;
+
+    service_reloading();
+    r = settings_read(d->argc, d->argv, d->machine.usable_bytes, &fresh, err);
+    if (r == 0) {
+        restart = json_array();
+        settings_diff(&d->settings, &fresh, note_restart, restart);
+        r = apply(d, &fresh, err);
+        settings_clear(&fresh);
+        if (r == 0)
+            *ret_restart = restart;
+        else
+            json_decref(restart);
+    }
+    service_ready();
+    return r;
+}
+
+static void on_hangup(void *arg)
+{
+    struct err err;
+    json_t *restart = NULL;
+
+    if (reload(arg, &restart, &err) < 0) {
+        log_warning("kept the old configuration", "%s", err.text);
+    } else {
+        log_notice("read the configuration again", "keys_that_need_a_restart=%zu",
+                   json_array_size(restart));
+        json_decref(restart);
+    }
+}
+
+static json_t *describe(void *arg)
+{
+    struct rnbd *d = arg;
+    struct str text = {0};
+    json_t *o;
+
+    settings_print(&d->settings, &text);
+    o = json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:b, s:s}", "version",
+                  RNBD_VERSION, "pid", (json_int_t)getpid(), "uptime_ms",
+                  (json_int_t)(clock_ms() - d->started_ms), "device", d->device.name,
+                  "device_detail", d->device.detail, "socket", d->settings.control.socket, "listen",
+                  d->settings.http.listen, "port", d->http ? (int)http_port(d->http) : 0,
+                  "ram_bytes", (json_int_t)d->machine.ram_bytes, "usable_bytes",
+                  (json_int_t)d->machine.usable_bytes, "stopping", d->stop_at_ms != 0, "config",
+                  str_text(&text));
+    str_clear(&text);
+    return o;
+}
+
+/* -- start and stop -------------------------------------------------------------------------- */
+
+static int open_compute(struct rnbd *d, struct err *err)
+{
+    struct settings *s = &d->settings;
+    int r;
+
+    d->ledger = ledger_create();
+    ledger_set_capacity(d->ledger, POOL_RAM, d->machine.usable_bytes);
+    r = ledger_set_budget(d->ledger, POOL_RAM, s->ram_bytes, err);
+    if (r < 0)
+        return r;
+    r = backend_probe(&d->device, 1, err);
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return err_set(err, ERR_UNSUPPORTED, "this build has no device that can compute");
+    r = d->device.ops->open(&d->device, &s->backend, &d->backend, err);
+    if (r < 0)
+        return r;
+    d->device.ops->describe(d->backend, &d->device);
+    s->engine.ledger = d->ledger;
+    s->engine.backend_ops = d->device.ops;
+    s->engine.backend = d->backend;
+    r = engine_create(&s->engine, &d->engine, err);
+    return r < 0 ? r : known_apply(s, d->engine, err);
+}
+
+static int open_faces(struct rnbd *d, struct err *err)
+{
+    struct control_hooks hooks = {d, on_shutdown, reload, describe};
+    struct settings *s = &d->settings;
+    struct service_sockets inherited;
+    char *key_file;
+    int r = service_inherit(&inherited, err);
+
+    if (r < 0)
+        return r;
+    s->http.inherited_fd = inherited.http;
+    s->control.inherited_fd = inherited.control;
+    key_file = *s->http.key_file ? NULL : service_credential("api-key");
+    if (key_file) {
+        free(s->http.key_file);
+        s->http.key_file = key_file;
+    }
+    r = control_create(&s->control, &hooks, d->base, d->engine, &d->control, err);
+    if (r < 0)
+        return r;
+    if (!*s->http.listen && !*s->http.unix_socket && inherited.http < 0)
+        return 0;
+    return http_create(&s->http, d->base, d->engine, &d->http, err);
+}
+
+static int open_rooms(struct rnbd *d, struct err *err)
+{
+    struct timeval every = {.tv_usec = TICK_MS * 1000};
+    int r = open_compute(d, err);
+
+    if (r < 0)
+        return r;
+    d->base = event_base_new();
+    if (!d->base)
+        return err_set(err, ERR_INTERNAL, "libevent has no way to wait for events here");
+    d->signals = service_signals_start(d->base, stop, on_hangup, d);
+    r = open_faces(d, err);
+    if (r < 0)
+        return r;
+    d->engine_event = event_new(d->base, engine_fd(d->engine), EV_READ | EV_PERSIST, on_engine, d);
+    event_add(d->engine_event, NULL);
+    d->tick = event_new(d->base, -1, EV_PERSIST, on_tick, d);
+    event_add(d->tick, &every);
+    d->watchdog = service_watchdog_start(d->base, is_alive, d);
+    return 0;
+}
+
+static void close_rooms(struct rnbd *d)
+{
+    service_watchdog_stop(d->watchdog);
+    if (d->tick)
+        event_free(d->tick);
+    if (d->engine_event)
+        event_free(d->engine_event);
+    http_destroy(d->http);
+    control_destroy(d->control);
+    service_signals_stop(d->signals);
+    engine_destroy(d->engine);
+    if (d->backend)
+        d->device.ops->close(d->backend);
+    if (d->base)
+        event_base_free(d->base);
+    ledger_destroy(d->ledger);
+    settings_clear(&d->settings);
+    libevent_global_shutdown();
+}
+
+static void announce(const struct rnbd *d)
+{
+    char budget[32];
+
+    log_notice("ready", "version=%s device=%s (%s) budget=%s socket='%s' http='%s'", RNBD_VERSION,
+               d->device.name, d->device.detail,
+               units_format_size(d->settings.ram_bytes, budget, sizeof budget),
+               d->settings.control.socket, d->settings.http.listen);
+    service_ready();
+}
+
+/* --check-config and --print-config.  Returns the exit status, or -1 to go on. */
+static int only_look(const struct rnbd *d)
+{
+    struct str text = {0};
+
+    if (d->settings.print_only) {
+        settings_print(&d->settings, &text);
+        fputs(str_text(&text), stdout);
+        str_clear(&text);
+        return EXIT_SUCCESS;
+    }
+    if (d->settings.check_only) {
+        printf("rnbd: the configuration is fine (%s)\n",
+               d->settings.config_file ? d->settings.config_file : "no configuration file");
+        return EXIT_SUCCESS;
+    }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    struct rnbd d = {.argc = argc, .argv = argv, .started_ms = clock_ms()};
+    struct err err;
+    int status, r;
+
+    log_init(LOG_LEVEL_INFO);
+    thread_take_role(THREAD_LOOP, "rnbd");
+    r = probe_machine("", &d.machine, &err);
+    if (r == 0)
+        r = settings_read(argc, argv, d.machine.usable_bytes, &d.settings, &err);
+    if (r != 0) {
+        if (r < 0)
+            fprintf(stderr, "rnbd: %s\n", err.text);
+        return r < 0 ? 2 : EXIT_SUCCESS;
+    }
+    status = only_look(&d);
+    if (status >= 0) {
+        settings_clear(&d.settings);
+        return status;
+    }
+    log_set_level((enum log_level)d.settings.log_level);
+    r = open_rooms(&d, &err);
+    if (r < 0) {
+        log_error("cannot start", "%s", err.text);
+        close_rooms(&d);
+        return EXIT_FAILURE;
+    }
+    announce(&d);
+    event_base_dispatch(d.base);
+    close_rooms(&d);
+    log_notice("stopped", "version=%s", RNBD_VERSION);
+    return EXIT_SUCCESS;
+}
