@@ -278,3 +278,7 @@ struct engine_stats {
     uint64_t loads, unloads;
 };
 void engine_stats(const struct engine *e, struct engine_stats *ret);
+
+/* The ledger and what the process really holds, for `rnbctl memory`. */
+void engine_memory(const struct engine *e, enum pool pool, struct ledger_report *ret);
+size_t engine_rss_bytes(const struct engine *e); /* Rss of smaps_rollup, sampled by the ENGINE side at most once a second */
