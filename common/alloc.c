@@ -92,6 +92,9 @@ void *array_grow(void *p, size_t need, size_t *cap, size_t elem_bytes)
 {
     size_t n = *cap ? *cap : 8;
 
+    /* Past this the growth below would wrap round and never end. */
+    if (need > SIZE_MAX / 2)
+        die(need);
     while (n < need)
         n += n / 2 + 1;
     *cap = n;

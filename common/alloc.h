@@ -21,7 +21,7 @@ char *xstrndup(const char *s, size_t n); /* always terminated */
 void *xmemdup(const void *p, size_t n);
 char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-#define XNEW(type) ((type *)xcalloc(1, sizeof(type)))
+#define XNEW(type)          ((type *)xcalloc(1, sizeof(type)))
 #define XNEW_ARRAY(type, n) ((type *)xcalloc((n), sizeof(type)))
 
 /*
@@ -31,10 +31,10 @@ char *xasprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
  *     ARRAY_GROW(items, n_items + 1, cap_items);
  *     items[n_items++] = it;
  */
-#define ARRAY_GROW(p, need, cap) \
-    do { \
-        if ((size_t)(need) > (size_t)(cap)) \
-            (p) = array_grow((p), (need), &(cap), sizeof *(p)); \
+#define ARRAY_GROW(p, need, cap)                                                                   \
+    do {                                                                                           \
+        if ((size_t)(need) > (size_t)(cap))                                                        \
+            (p) = array_grow((p), (need), &(cap), sizeof *(p));                                    \
     } while (0)
 
 void *array_grow(void *p, size_t need, size_t *cap, size_t elem_bytes);
@@ -50,5 +50,5 @@ void free_pages(void *p, size_t bytes);
 size_t alloc_page_round(size_t bytes);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
-#define MIN(a, b) ((a) < (b) ? (a) : (b))
-#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define MAX(a, b)    ((a) > (b) ? (a) : (b))

@@ -18,7 +18,13 @@
  */
 #pragma once
 
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level {
+    LOG_LEVEL_ERROR = 3,
+    LOG_LEVEL_WARNING,
+    LOG_LEVEL_NOTICE,
+    LOG_LEVEL_INFO,
+    LOG_LEVEL_DEBUG
+};
 
 /* Called once by main, before threads start. */
 void log_init(enum log_level most);
@@ -29,8 +35,8 @@ int log_level_of(const char *name);
 void log_write(enum log_level level, const char *room, const char *message, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-#define log_error(msg, ...) log_write(LOG_LEVEL_ERROR, LOG_ROOM, msg, __VA_ARGS__)
+#define log_error(msg, ...)   log_write(LOG_LEVEL_ERROR, LOG_ROOM, msg, __VA_ARGS__)
 #define log_warning(msg, ...) log_write(LOG_LEVEL_WARNING, LOG_ROOM, msg, __VA_ARGS__)
-#define log_notice(msg, ...) log_write(LOG_LEVEL_NOTICE, LOG_ROOM, msg, __VA_ARGS__)
-#define log_info(msg, ...) log_write(LOG_LEVEL_INFO, LOG_ROOM, msg, __VA_ARGS__)
-#define log_debug(msg, ...) log_write(LOG_LEVEL_DEBUG, LOG_ROOM, msg, __VA_ARGS__)
+#define log_notice(msg, ...)  log_write(LOG_LEVEL_NOTICE, LOG_ROOM, msg, __VA_ARGS__)
+#define log_info(msg, ...)    log_write(LOG_LEVEL_INFO, LOG_ROOM, msg, __VA_ARGS__)
+#define log_debug(msg, ...)   log_write(LOG_LEVEL_DEBUG, LOG_ROOM, msg, __VA_ARGS__)

@@ -14,7 +14,8 @@
 
 struct letter {
     struct letter *next;
-    void (*deliver)(struct letter *letter, void *receiver); /* runs in the receiving thread; owns the letter */
+    void (*deliver)(struct letter *letter,
+                    void *receiver); /* runs in the receiving thread; owns the letter */
 };
 
 struct mailbox;

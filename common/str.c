@@ -126,7 +126,8 @@ bool view_starts(struct view a, struct view prefix)
 struct view view_sub(struct view a, size_t from, size_t len)
 {
     from = MIN(from, a.len);
-    return (struct view){a.p + from, MIN(len, a.len - from)};
+    /* An empty view may have no bytes behind it, and NULL + 0 is not defined. */
+    return (struct view){from ? a.p + from : a.p, MIN(len, a.len - from)};
 }
 
 char *view_dup(struct view a)
@@ -147,6 +148,8 @@ ptrdiff_t view_find(struct view hay, struct view needle, size_t from)
         return -1;
     if (needle.len == 0)
         return (ptrdiff_t)from;
+    if (needle.len > hay.len - from)
+        return -1;
     at = memmem(hay.p + from, hay.len - from, needle.p, needle.len);
     return at ? at - hay.p : -1;
 }
