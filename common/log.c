@@ -107,18 +107,19 @@ void log_write(enum log_level level, const char *room, const char *message, cons
 {
     int errnum = errno;
     struct line l = {.len = 0};
+    size_t bare;
     va_list ap;
 
     if ((int)level > atomic_load_explicit(&most_level, memory_order_relaxed))
         return;
     add_prefix(&l, level, room);
-    add(&l, "%s", message);
-    if (*fmt) {
-        add(&l, " ");
-        va_start(ap, fmt);
-        add_list(&l, fmt, ap);
-        va_end(ap);
-    }
+    add(&l, "%s ", message);
+    bare = l.len - 1;
+    va_start(ap, fmt);
+    add_list(&l, fmt, ap);
+    va_end(ap);
+    if (l.len == bare + 1)
+        l.len = bare;
     tame(&l);
     l.text[l.len++] = '\n';
     while (write(STDERR_FILENO, l.text, l.len) < 0 && errno == EINTR)
