@@ -5,7 +5,9 @@
  * kernels need it).  For one block with a = max |x|: d = a / 127 and q =
  * round-to-nearest-even(x * (127 / a)), both single IEEE operations, so every
  * tier gives the same bytes; a block of zeros, or one whose 127 / a is not
- * finite, has d = 0 and q = 0.
+ * finite, has d = 0 and q = 0.  A block with an infinity or a NaN has d = NaN
+ * (0x7fc00000) and q = 0: what went wrong shows in the result, on every tier.
+ * (Compare |x| as integers: the order of floats, with NaN on top.)
  *
  * The ORDER of bytes here is the canonical one; a tier may repack a tile of
  * columns for its own GEMM (kernels.h, pack).

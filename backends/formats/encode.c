@@ -204,3 +204,16 @@ float encode_scale_table(const float *x_in, int n, const int8_t values[16])
     }
     return best.d * max;
 }
+
+int encode_fp4(float v)
+{
+    float a = fabsf(v);
+    int code = 0;
+
+    /* Half-way points of 0 1 2 3 4 6 8 12; a tie goes to the even code. */
+    static const float middle[7] = {0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f};
+
+    while (code < 7 && (a > middle[code] || (a == middle[code] && code % 2)))
+        code++;
+    return code | (v < 0 ? 8 : 0);
+}

@@ -60,3 +60,6 @@ float encode_scale_table(const float *x, int n, const int8_t values[16]);
 
 /* Index of the entry of the sorted table nearest to v. */
 int encode_nearest16(float v, const int8_t values[16]);
+
+/* The code of the 4-bit float nearest to v / 2 (the order of fp4_doubled). */
+int encode_fp4(float v);

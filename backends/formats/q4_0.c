@@ -2,25 +2,29 @@
 #include "backends/formats/blocks.h"
 #include "backends/formats/encode.h"
 #include "backends/formats/format.h"
+#include "backends/formats/half.h"
+#include "backends/formats/unpack.h"
+
+extern const struct format format_q4_0;
+
+void unpack_q4_0(const void *block, struct unpacked *u)
+{
+    const struct block_q4_0 *b = block;
+    u->d = f16_to_f32(b->d);
+    for (int i = 0; i < 16; i++) {
+        u->q[i] = (int8_t)((b->qs[i] & 15) - 8);
+        u->q[i + 16] = (int8_t)((b->qs[i] >> 4) - 8);
+    }
+}
 
 static void to_f32(const void *blocks, float *out, size_t n)
 {
-    const struct block_q4_0 *b = blocks;
-
-    for (size_t i = 0; i < n / 32; i++, b++, out += 32) {
-        float d = f16_to_f32(b->d);
-
-        for (int j = 0; j < 16; j++) {
-            out[j] = (float)((b->qs[j] & 15) - 8) * d;
-            out[j + 16] = (float)((b->qs[j] >> 4) - 8) * d;
-        }
-    }
+    unpack_one(&format_q4_0, unpack_q4_0, blocks, out, n);
 }
 
 static void from_f32(const float *x, void *blocks, size_t n)
 {
     struct block_q4_0 *b = blocks;
-
     for (size_t i = 0; i < n / 32; i++, b++, x += 32) {
         float inv;
 

@@ -2,26 +2,30 @@
 #include "backends/formats/blocks.h"
 #include "backends/formats/encode.h"
 #include "backends/formats/format.h"
+#include "backends/formats/half.h"
+#include "backends/formats/unpack.h"
+
+extern const struct format format_q4_1;
+
+void unpack_q4_1(const void *block, struct unpacked *u)
+{
+    const struct block_q4_1 *b = block;
+    u->d = f16_to_f32(b->d);
+    u->m = f16_to_f32(b->m);
+    for (int i = 0; i < 16; i++) {
+        u->q[i] = b->qs[i] & 15;
+        u->q[i + 16] = b->qs[i] >> 4;
+    }
+}
 
 static void to_f32(const void *blocks, float *out, size_t n)
 {
-    const struct block_q4_1 *b = blocks;
-
-    for (size_t i = 0; i < n / 32; i++, b++, out += 32) {
-        float d = f16_to_f32(b->d);
-        float m = f16_to_f32(b->m);
-
-        for (int j = 0; j < 16; j++) {
-            out[j] = (float)(b->qs[j] & 15) * d + m;
-            out[j + 16] = (float)(b->qs[j] >> 4) * d + m;
-        }
-    }
+    unpack_offset(&format_q4_1, unpack_q4_1, blocks, out, n);
 }
 
 static void from_f32(const float *x, void *blocks, size_t n)
 {
     struct block_q4_1 *b = blocks;
-
     for (size_t i = 0; i < n / 32; i++, b++, x += 32) {
         float m, inv;
 
