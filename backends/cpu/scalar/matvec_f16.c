@@ -1,0 +1,12 @@
+/*
+ * f16 weights: exact in f32.
+ * Shape "plain" of matvec_scalar.h.
+ */
+#include "backends/cpu/scalar/matvec_scalar.h"
+
+KERNEL(matvec, f16, scalar);
+
+void matvec_f16_scalar(const struct matvec *m)
+{
+    matvec_plain(m, format_table[FORMAT_f16]);
+}
