@@ -29,14 +29,15 @@ static void trim(char *text)
     text[len - utf8_incomplete_tail(text, len)] = '\0';
 }
 
-static int fill(struct err *err, enum err_kind kind, const char *fmt, va_list ap)
+__attribute__((format(printf, 3, 0))) static int fill(struct err *err, enum err_kind kind,
+                                                      const char *fmt, va_list ap)
 {
     if (err) {
         err->kind = kind;
         err->param[0] = '\0';
         err->data[0] = '\0';
-        vsnprintf(err->text, sizeof err->text, fmt, ap);
-        trim(err->text);
+        if (vsnprintf(err->text, sizeof err->text, fmt, ap) >= (int)sizeof err->text)
+            trim(err->text);
     }
     return -(int)kind;
 }
