@@ -28,8 +28,8 @@ struct sampling_bias {
 
 /* Plain data: what a request asked for, already complete (defaults filled in). */
 struct sampling_options {
-    float temperature;     /* ≤ 0: greedy */
-    float dynatemp_range;  /* 0: off */
+    float temperature;    /* ≤ 0: greedy */
+    float dynatemp_range; /* 0: off */
     float dynatemp_exponent;
     int32_t top_k;         /* ≤ 0: off */
     float top_p;           /* 1: off */
@@ -45,10 +45,10 @@ struct sampling_options {
     float dry_multiplier; /* 0: off */
     float dry_base;
     int32_t dry_allowed_length;
-    int32_t dry_last_n;   /* −1: the whole context */
+    int32_t dry_last_n;                            /* −1: the whole context */
     char *dry_breakers[SAMPLING_MAX_DRY_BREAKERS]; /* strings, owned by the request */
     unsigned n_dry_breakers;
-    int32_t mirostat;     /* 0 or 2 */
+    int32_t mirostat; /* 0 or 2 */
     float mirostat_tau;
     float mirostat_eta;
     uint64_t seed;
@@ -69,24 +69,40 @@ struct candidate {
 
 struct sampler;
 
-/* options are copied (their arrays borrowed until destroy).  Scratch of n_vocab candidates is made here, once. */
-struct sampler *sampler_create(const struct sampling_options *o, size_t n_vocab);
-size_t sampler_bytes(size_t n_vocab); /* what sampler_create takes, for the ledger (scratch) */
+/*
+ * options are copied (their bias array borrowed until destroy).  All scratch is
+ * made here, once, and given back by destroy; NULL when the heap has none.
+ * n_history: how many accepted ids are looked back on at most (the context).
+ */
+struct sampler *sampler_create(const struct sampling_options *o, size_t n_vocab, size_t n_history);
+/* What sampler_create takes, for the ledger (scratch). */
+size_t sampler_bytes(const struct sampling_options *o, size_t n_vocab, size_t n_history);
 void sampler_destroy(struct sampler *s);
 
 /* An id that is part of the context now (prompt or chosen): penalties and dry look back on these. */
 void sampler_accept(struct sampler *s, int32_t id);
-/* DRY's sequence breakers as token ids are given by who knows the tokenizer. */
+/*
+ * DRY's sequence breakers as token ids (every token whose text holds one of
+ * the strings), given by who knows the tokenizer.  A repeat never reaches
+ * back over one, and one is never penalised.  Wrong ids are passed over.
+ */
 void sampler_set_dry_breakers(struct sampler *s, const int32_t *ids, size_t n);
 
-/* Chooses from logits[n_vocab]; does not accept. */
+/*
+ * Chooses from logits[n_vocab]; does not accept.  A NaN counts as −INFINITY
+ * and can be chosen only when nothing else is there (then it is id 0).
+ */
 int32_t sampler_choose(struct sampler *s, const float *logits);
 
 /* The survivors of the last choice with their probabilities, best first (tests, kit). */
-const struct candidate *sampler_survivors(const struct sampler *s, size_t *ret_n);
+const struct candidate *sampler_survivors(struct sampler *s, size_t *ret_n);
 
 /*
  * Log probabilities of the plain softmax of logits: of id, and the n_top most
- * likely (ties by lowest id) into top (id, p = logprob).  n_top ≤ 20.
+ * likely (ties by lowest id) into top (id, p = logprob).  n_top ≤ 20.  What
+ * cannot occur has SAMPLING_LOGPROB_NEVER, a number that JSON can carry.
  */
-float sampling_logprobs(const float *logits, size_t n_vocab, int32_t id, struct candidate *top, size_t n_top);
+#define SAMPLING_MAX_TOP_LOGPROBS 20
+#define SAMPLING_LOGPROB_NEVER    (-9999.0f)
+float sampling_logprobs(const float *logits, size_t n_vocab, int32_t id, struct candidate *top,
+                        size_t n_top);
