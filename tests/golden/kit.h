@@ -1,0 +1,36 @@
+/*
+ * kit - runners over the conformance kit (its README fixes formats and
+ * tolerances), and what they share.
+ *
+ * A runner takes the kit's folder and a part of a file name ("" or NULL for
+ * all), prints a line per file, counts it, and returns 0; a negative kind only
+ * when the section itself cannot be read.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct kit_result {
+    int passed, failed, skipped;
+};
+
+enum { KIT_FAIL = 0, KIT_PASS = 1, KIT_SKIP = -1 };
+
+/* Prints one line of a section and counts it. */
+void kit_line(struct kit_result *r, const char *section, const char *file, int status,
+              const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* The names in dir/section that end in suffix and contain match, sorted; n of them, or -1. */
+int kit_list(const char *dir, const char *section, const char *suffix, const char *match,
+             char ***ret_names);
+void kit_list_free(char **names, int n);
+
+/* dir/section/name as JSON; NULL (and a line on stderr) when it is not. */
+json_t *kit_json(const char *dir, const char *section, const char *name);
+
+/* Hex digits to bytes; a new buffer, or NULL when text is not hex. */
+uint8_t *kit_hex(const char *text, size_t *ret_n);
+
+int kit_blocks(const char *kit_dir, const char *match, struct kit_result *r);
