@@ -36,7 +36,7 @@ struct op_rope_params {
     float base;
     float freq_scale;  /* 1 / factor */
     float ext_factor;  /* 0: linear, 1: YaRN's interpolation ramp */
-    float attn_factor; /* magnitude of cos and sin */
+    float attn_factor; /* magnitude of cos and sin; with ext_factor also times 1 + 0.1 ln(1 / freq_scale) */
     float beta_fast;
     float beta_slow;
     unsigned n_ctx_orig;
@@ -59,6 +59,7 @@ union op_params {
 
 #define OP_MAX_SRC 7
 #define OP_MAX_DST 3
+#define OP_MAX_EXPERTS 1024 /* of one router */
 
 struct op {
     enum op_kind kind;
@@ -68,13 +69,23 @@ struct op {
     union op_params p;
 };
 
+/* Positions of a chunk of a KV cache: what one attention kernel call sees (kernels.h, KERNELS_CHUNK). */
+#define OP_KV_CHUNK 256
+
 /*
  * KV caches: k of a layer is a tensor of n[0] = head_dim, n[1] = KERNELS_CHUNK
  * positions, n[2] = n_kv_heads, n[3] = chunks: a chunk of one head is
  * contiguous; position p lies in chunk p / n[1].  v likewise with v_dim.
  */
 
-/* What changes from batch to batch. */
+/*
+ * What changes from batch to batch.  Tensors are bound once with n[1] = the
+ * most rows; an op works on the first `rows` of them, and the ops that follow
+ * an OP_ROWS in the same run() work on n_out rows.
+ *
+ * A cache with fewer chunks than positions is a ring: chunk p / KERNELS_CHUNK
+ * lies at n[3] modulo.  It must hold every chunk that a row of the batch sees.
+ */
 struct op_run {
     const int32_t *tokens;   /* [rows] */
     size_t rows;             /* ≥ 1 */

@@ -1,0 +1,356 @@
+/* The builder: one function for each op.  See graph.h. */
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "backends/formats/act.h"
+#include "common/alloc.h"
+#include "daemon/graph/graph_priv.h"
+
+struct graph *graph_create(void)
+{
+    struct graph *g = XNEW(struct graph);
+
+    g->layer = -1;
+    g->output = GRAPH_NONE;
+    return g;
+}
+
+void graph_destroy(struct graph *g)
+{
+    if (!g)
+        return;
+    free(g->nodes);
+    free(g->values);
+    free(g);
+}
+
+void graph_layer(struct graph *g, int layer)
+{
+    g->layer = layer;
+}
+
+struct tensor value_tensor(const struct value *v, size_t rows, void *data)
+{
+    struct tensor t = tensor_make(format_of(FORMAT_f32), data, v->width, rows, 1, 1);
+
+    t.stride[1] = v->row_bytes;
+    t.stride[2] = t.stride[3] = v->row_bytes * rows;
+    return t;
+}
+
+static graph_value new_value(struct graph *g, size_t width, enum act_kind act, bool out)
+{
+    struct value *v;
+
+    ARRAY_GROW(g->values, g->n_values + 1, g->cap_values);
+    v = &g->values[g->n_values];
+    *v = (struct value){
+        .width = width, .row_bytes = act_row_bytes(act, width), .act = act, .out = out};
+    for (int i = 0; i < ACT_COUNT; i++)
+        v->quantised[i] = GRAPH_NONE;
+    v->narrowed = GRAPH_NONE;
+    return (graph_value)g->n_values++;
+}
+
+static struct node *new_node(struct graph *g, enum op_kind kind)
+{
+    struct node *n;
+
+    ARRAY_GROW(g->nodes, g->n_nodes + 1, g->cap_nodes);
+    n = &g->nodes[g->n_nodes++];
+    *n = (struct node){.op = {.kind = kind, .layer = g->layer}};
+    return n;
+}
+
+static void put_value(const struct graph *g, struct tensor *t, struct ref *ref, graph_value v)
+{
+    *ref = (struct ref){REF_VALUE, v};
+    *t = value_tensor(&g->values[v], 1, NULL);
+}
+
+static void put_src(const struct graph *g, struct node *n, int i, graph_value v)
+{
+    put_value(g, &n->op.src[i], &n->src[i], v);
+}
+
+static void put_dst(const struct graph *g, struct node *n, int i, graph_value v)
+{
+    put_value(g, &n->op.dst[i], &n->dst[i], v);
+}
+
+/* Absent weights leave the source empty. */
+static void put_weight(struct node *n, int i, const struct graph_weight *w)
+{
+    if (!w || !w->t.fmt)
+        return;
+    n->op.src[i] = w->t;
+    n->src[i] = (struct ref){REF_WEIGHT, w->id};
+}
+
+/* An op of one value in and one out. */
+static graph_value map_value(struct graph *g, enum op_kind kind, graph_value x, size_t width,
+                             struct node **ret)
+{
+    graph_value y = new_value(g, width, ACT_F32, g->values[x].out);
+    struct node *n = new_node(g, kind);
+
+    put_src(g, n, 0, x);
+    put_dst(g, n, 0, y);
+    *ret = n;
+    return y;
+}
+
+graph_value graph_embed(struct graph *g, const struct graph_weight *table, float scale)
+{
+    graph_value y = new_value(g, table->t.n[0], ACT_F32, false);
+    struct node *n = new_node(g, OP_EMBED);
+
+    put_weight(n, 0, table);
+    put_dst(g, n, 0, y);
+    n->op.p.embed.scale = scale;
+    return y;
+}
+
+graph_value graph_rope_table(struct graph *g, const struct op_rope_params *p,
+                             const struct graph_weight *factors)
+{
+    graph_value y = new_value(g, p->n_dims, ACT_F32, false);
+    struct node *n = new_node(g, OP_ROPE_TABLE);
+
+    put_weight(n, 0, factors);
+    put_dst(g, n, 0, y);
+    n->op.p.rope_table = *p;
+    return y;
+}
+
+graph_value graph_rmsnorm(struct graph *g, graph_value x, const struct graph_weight *w, float eps,
+                          size_t group)
+{
+    size_t width = g->values[x].width;
+    struct node *n;
+    graph_value y = map_value(g, OP_RMSNORM, x, width, &n);
+
+    put_weight(n, 1, w);
+    n->op.p.rmsnorm.eps = eps;
+    n->op.p.rmsnorm.group = group ? group : width;
+    return y;
+}
+
+/* x as activations of a kind: made at the first use, found at the next. */
+static graph_value quantised(struct graph *g, graph_value x, enum act_kind act)
+{
+    graph_value y = g->values[x].quantised[act];
+    struct node *n;
+
+    if (act == ACT_F32)
+        return x;
+    if (y != GRAPH_NONE)
+        return y;
+    y = new_value(g, g->values[x].width, act, g->values[x].out);
+    n = new_node(g, OP_QUANTIZE);
+    put_src(g, n, 0, x);
+    put_dst(g, n, 0, y);
+    n->op.p.quantize.act = act;
+    g->values[x].quantised[act] = y;
+    return y;
+}
+
+void graph_matmul(struct graph *g, graph_value x, unsigned n, const struct graph_weight *const *w,
+                  const struct graph_weight *const *bias, graph_value *ret)
+{
+    bool out = g->values[x].out;
+
+    assert(n <= OP_MAX_DST);
+    for (int act = 0; act < ACT_COUNT; act++) {
+        struct node *node = NULL;
+        unsigned k = 0;
+
+        for (unsigned i = 0; i < n; i++) {
+            graph_value in;
+
+            if (w[i]->t.fmt->act != (enum act_kind)act)
+                continue;
+            in = quantised(g, x, act);
+            ret[i] = new_value(g, w[i]->t.n[1], ACT_F32, out);
+            if (!node) {
+                node = new_node(g, OP_MATMUL);
+                node->op.p.matmul.act = act;
+                put_src(g, node, 0, in);
+            }
+            put_weight(node, 1 + (int)k, w[i]);
+            if (bias)
+                put_weight(node, 4 + (int)k, bias[i]);
+            put_dst(g, node, (int)k, ret[i]);
+            node->op.p.matmul.n_weights = ++k;
+        }
+    }
+}
+
+graph_value graph_matmul1(struct graph *g, graph_value x, const struct graph_weight *w,
+                          const struct graph_weight *bias)
+{
+    graph_value y;
+
+    graph_matmul(g, x, 1, &w, &bias, &y);
+    return y;
+}
+
+void graph_rope(struct graph *g, graph_value x, graph_value table, enum op_rope type,
+                unsigned n_dims, unsigned head_dim)
+{
+    struct node *n = new_node(g, OP_ROPE);
+
+    /* x changes: what was made from it before is no longer it. */
+    for (int i = 0; i < ACT_COUNT; i++)
+        g->values[x].quantised[i] = GRAPH_NONE;
+    g->values[x].narrowed = GRAPH_NONE;
+    put_src(g, n, 0, x);
+    put_src(g, n, 1, table);
+    put_dst(g, n, 0, x);
+    n->op.p.rope.type = type;
+    n->op.p.rope.n_dims = n_dims;
+    n->op.p.rope.head_dim = head_dim;
+}
+
+/* The shape of a cache is the layout's: plan.c puts it in. */
+static void put_cache(struct node *n, int i, enum ref_kind kind)
+{
+    n->src[i] = (struct ref){kind, (uint32_t)n->op.layer};
+}
+
+void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv_heads,
+                    unsigned head_dim, unsigned v_dim)
+{
+    struct node *n = new_node(g, OP_KV_STORE);
+
+    assert(g->layer >= 0);
+    put_src(g, n, 0, k);
+    put_src(g, n, 1, v);
+    put_cache(n, 2, REF_K);
+    put_cache(n, 3, REF_V);
+    n->op.p.kv_store.n_kv_heads = n_kv_heads;
+    n->op.p.kv_store.head_dim = head_dim;
+    n->op.p.kv_store.v_dim = v_dim;
+}
+
+graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_ATTENTION, q, (size_t)a->n_heads * a->v_dim, &n);
+
+    assert(g->layer >= 0);
+    put_cache(n, 1, REF_K);
+    put_cache(n, 2, REF_V);
+    put_weight(n, 3, a->sinks);
+    n->op.p.attention.n_heads = a->n_heads;
+    n->op.p.attention.n_kv_heads = a->n_kv_heads;
+    n->op.p.attention.head_dim = a->head_dim;
+    n->op.p.attention.v_dim = a->v_dim;
+    n->op.p.attention.window = a->window;
+    n->op.p.attention.scale = a->scale;
+    n->op.p.attention.soft_cap = a->soft_cap;
+    return y;
+}
+
+graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_GLU, gate, g->values[gate].width, &n);
+
+    put_src(g, n, 1, up);
+    n->op.p.glu.act = act;
+    return y;
+}
+
+graph_value graph_add(struct graph *g, graph_value a, graph_value b)
+{
+    struct node *n;
+    graph_value y;
+
+    if (g->values[a].out != g->values[b].out) {
+        a = graph_rows(g, a);
+        b = graph_rows(g, b);
+    }
+    y = map_value(g, OP_ADD, a, g->values[a].width, &n);
+    put_src(g, n, 1, b);
+    return y;
+}
+
+graph_value graph_scale(struct graph *g, graph_value x, float s)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_SCALE, x, g->values[x].width, &n);
+
+    n->op.p.scale.s = s;
+    return y;
+}
+
+static void put_router(struct graph *g, graph_value x, const struct graph_moe *m, graph_value *ids,
+                       graph_value *weights)
+{
+    graph_value logits = graph_matmul1(g, x, m->router, NULL);
+    bool out = g->values[x].out;
+    struct node *n;
+
+    *ids = new_value(g, m->n_used, ACT_F32, out);
+    *weights = new_value(g, m->n_used, ACT_F32, out);
+    n = new_node(g, OP_ROUTER);
+    put_src(g, n, 0, logits);
+    put_weight(n, 1, m->bias);
+    put_dst(g, n, 0, *ids);
+    put_dst(g, n, 1, *weights);
+    n->op.p.router.n_expert = m->n_expert;
+    n->op.p.router.n_used = m->n_used;
+    n->op.p.router.gating = m->gating;
+    n->op.p.router.normalise = m->normalise;
+    n->op.p.router.scale = m->scale;
+}
+
+graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m)
+{
+    enum act_kind act = m->gate->t.fmt->act;
+    graph_value ids, weights, in, y;
+    struct node *n;
+
+    put_router(g, x, m, &ids, &weights);
+    in = quantised(g, x, act);
+    y = new_value(g, m->down->t.n[1], ACT_F32, g->values[x].out);
+    n = new_node(g, OP_MOE);
+    put_src(g, n, 0, in);
+    put_src(g, n, 1, ids);
+    put_src(g, n, 2, weights);
+    put_weight(n, 3, m->gate);
+    put_weight(n, 4, m->up);
+    put_weight(n, 5, m->down);
+    put_dst(g, n, 0, y);
+    n->op.p.moe.n_expert = m->n_expert;
+    n->op.p.moe.n_used = m->n_used;
+    n->op.p.moe.act = m->act;
+    n->op.p.moe.in_act = act;
+    n->op.p.moe.mid_act = m->down->t.fmt->act;
+    return y;
+}
+
+graph_value graph_rows(struct graph *g, graph_value x)
+{
+    graph_value y = g->values[x].narrowed;
+    struct node *n;
+
+    if (g->values[x].out)
+        return x;
+    if (y != GRAPH_NONE)
+        return y;
+    y = new_value(g, g->values[x].width, ACT_F32, true);
+    n = new_node(g, OP_ROWS);
+    put_src(g, n, 0, x);
+    put_dst(g, n, 0, y);
+    g->values[x].narrowed = y;
+    return y;
+}
+
+void graph_output(struct graph *g, graph_value x)
+{
+    assert(g->values[x].out);
+    g->output = x;
+}

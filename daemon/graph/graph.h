@@ -1,0 +1,143 @@
+/*
+ * graph - a model's computation as a list of ops, made once, run for any batch.
+ *
+ * Building (build.c): values are rows of f32, one row for each token of the
+ * batch, or, after graph_rows(), one for each row whose logits are wanted.  The
+ * number of rows is not known while building: a value has a width alone.
+ * Weights are shapes and extents; the activations that quantised weights want
+ * are made by the graph itself, once for each input and kind.
+ *
+ * Compiling (plan.c): the list becomes a program.  Every value has a place in
+ * an arena that is counted in bytes per row, so one plan serves all batch
+ * sizes; the backend is asked whether it can run each op, and how much scratch
+ * any batch up to the largest would need.
+ *
+ * Running (exec.c): a program is bound to tensors for a number of rows, and
+ * run layer by layer: the extents of a layer are pinned before and unpinned
+ * after, and between layers the cancel flag is looked at.  The order of ops
+ * never depends on the batch, so neither do the bits.
+ *
+ * Thread: ENGINE.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "backends/backend.h"
+#include "common/err.h"
+#include "common/str.h"
+#include "daemon/memory/extent.h"
+#include "daemon/memory/residency.h"
+#include "daemon/sequence/sequence.h"
+
+struct graph;
+
+typedef uint32_t graph_value;
+#define GRAPH_NONE UINT32_MAX
+
+/* A tensor of the file: shape and format (data NULL), and where its bytes are.  t.fmt NULL: absent. */
+struct graph_weight {
+    struct tensor t;
+    extent_id id;
+};
+
+struct graph *graph_create(void);
+void graph_destroy(struct graph *g);
+
+/* The layer that the ops from here on belong to; −1: before or after the layers. */
+void graph_layer(struct graph *g, int layer);
+
+graph_value graph_embed(struct graph *g, const struct graph_weight *table, float scale);
+/* factors may be NULL or absent. */
+graph_value graph_rope_table(struct graph *g, const struct op_rope_params *p,
+                             const struct graph_weight *factors);
+/* group: 0 for whole rows. */
+graph_value graph_rmsnorm(struct graph *g, graph_value x, const struct graph_weight *w, float eps,
+                          size_t group);
+/*
+ * n ≤ 3 products of one input: those whose weights want the same kind of
+ * activations are one op.  bias may be NULL, and any of its members absent.
+ */
+void graph_matmul(struct graph *g, graph_value x, unsigned n, const struct graph_weight *const *w,
+                  const struct graph_weight *const *bias, graph_value *ret);
+graph_value graph_matmul1(struct graph *g, graph_value x, const struct graph_weight *w,
+                          const struct graph_weight *bias);
+/* Rotates x in place. */
+void graph_rope(struct graph *g, graph_value x, graph_value table, enum op_rope type,
+                unsigned n_dims, unsigned head_dim);
+void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv_heads,
+                    unsigned head_dim, unsigned v_dim);
+struct graph_attention {
+    unsigned n_heads, n_kv_heads, head_dim, v_dim;
+    unsigned window; /* 0: all of the past */
+    float scale;
+    float soft_cap; /* 0: none */
+    const struct graph_weight *sinks;
+};
+graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a);
+graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up);
+/* When one of the two has the wanted rows only, the other is cut to them. */
+graph_value graph_add(struct graph *g, graph_value a, graph_value b);
+graph_value graph_scale(struct graph *g, graph_value x, float s);
+
+struct graph_moe {
+    unsigned n_expert, n_used;
+    enum op_gating gating;
+    bool normalise;
+    float scale;
+    enum op_act act;
+    const struct graph_weight *router; /* logits; rows = n_expert */
+    const struct graph_weight *bias;   /* of the selection; may be NULL */
+    const struct graph_weight *gate, *up, *down;
+};
+graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m);
+
+/* The wanted rows of x (the same value again when x has them already). */
+graph_value graph_rows(struct graph *g, graph_value x);
+/* x holds the logits: what a program gives. */
+void graph_output(struct graph *g, graph_value x);
+
+/* -- programs -------------------------------------------------------------------- */
+
+struct program;
+
+struct program_options {
+    size_t max_rows; /* of a batch */
+    size_t max_out;  /* rows whose logits are wanted, of a batch */
+    const struct sequence_layout
+        *layout; /* of the sequences it will run on; read while compiling */
+};
+
+/* ERR_UNSUPPORTED names the op and the format that the device cannot run. */
+int graph_compile(const struct graph *g, const struct program_options *opt,
+                  const struct backend_ops *ops, struct backend *be, struct program **ret,
+                  struct err *err);
+void program_destroy(struct program *p);
+
+/* Of the largest batch: activations and logits; what the backend needs beside them. */
+size_t program_arena_bytes(const struct program *p);
+size_t program_scratch_bytes(const struct program *p);
+size_t program_n_ops(const struct program *p);
+
+/* Where a program runs; all borrowed, and the same from call to call for speed. */
+struct program_place {
+    const struct backend_ops *ops;
+    struct backend *be;
+    struct residency *residency;
+    const struct sequence *sequence;
+    void *arena;   /* program_arena_bytes, 64-byte aligned */
+    void *scratch; /* program_scratch_bytes */
+};
+
+/*
+ * Runs a batch.  n_out 0: only what the caches need.  *ret_logits: [n_out][width
+ * of the output], in the arena (NULL when n_out is 0).  On ERR_CANCELLED and
+ * any other failure the caches hold rows that nobody has promised.
+ */
+int program_run(struct program *p, const struct program_place *place, const struct op_run *run,
+                const float **ret_logits, struct err *err);
+
+/* One line an op, for people and for tests. */
+void program_dump(const struct program *p, struct str *out);
