@@ -45,8 +45,8 @@ struct backend_ops {
     const char *name;
     /* Writes up to cap devices; returns how many there are (0 is fine). */
     int (*probe)(struct device *ret_list, int cap, struct err *err);
-    int (*open)(const struct device *dev, const struct backend_options *opt, struct backend **ret_be,
-                struct err *err);
+    int (*open)(const struct device *dev, const struct backend_options *opt,
+                struct backend **ret_be, struct err *err);
     void (*close)(struct backend *be);
     /* Zeroed memory; huge pages where large.  The caller has reserved alloc_bytes(bytes) in the ledger. */
     int (*alloc)(struct backend *be, size_t bytes, struct region *ret_region, struct err *err);

@@ -34,31 +34,65 @@ struct op_rope_params {
     enum op_rope type;
     unsigned n_dims;
     float base;
-    float freq_scale;  /* 1 / factor */
-    float ext_factor;  /* 0: linear, 1: YaRN's interpolation ramp */
-    float attn_factor; /* magnitude of cos and sin; with ext_factor also times 1 + 0.1 ln(1 / freq_scale) */
+    float freq_scale; /* 1 / factor */
+    float ext_factor; /* 0: linear, 1: YaRN's interpolation ramp */
+    float
+        attn_factor; /* magnitude of cos and sin; with ext_factor also times 1 + 0.1 ln(1 / freq_scale) */
     float beta_fast;
     float beta_slow;
     unsigned n_ctx_orig;
 };
 
 union op_params {
-    struct { float scale; } embed;
+    struct {
+        float scale;
+    } embed;
     struct op_rope_params rope_table;
-    struct { float eps; size_t group; } rmsnorm;
-    struct { enum act_kind act; } quantize;
-    struct { unsigned n_weights; enum act_kind act; } matmul;
-    struct { enum op_rope type; unsigned n_dims; unsigned head_dim; } rope;
-    struct { unsigned n_heads, n_kv_heads, head_dim, v_dim, window; float scale, soft_cap; bool non_causal; } attention;
-    struct { unsigned n_kv_heads, head_dim, v_dim; } kv_store;
-    struct { enum op_act act; } glu;
-    struct { float s; } scale;
-    struct { unsigned n_expert, n_used; enum op_gating gating; bool normalise; float scale; } router;
-    struct { unsigned n_expert, n_used; enum op_act act; enum act_kind in_act, mid_act; } moe;
+    struct {
+        float eps;
+        size_t group;
+    } rmsnorm;
+    struct {
+        enum act_kind act;
+    } quantize;
+    struct {
+        unsigned n_weights;
+        enum act_kind act;
+    } matmul;
+    struct {
+        enum op_rope type;
+        unsigned n_dims;
+        unsigned head_dim;
+    } rope;
+    struct {
+        unsigned n_heads, n_kv_heads, head_dim, v_dim, window;
+        float scale, soft_cap;
+        bool non_causal;
+    } attention;
+    struct {
+        unsigned n_kv_heads, head_dim, v_dim;
+    } kv_store;
+    struct {
+        enum op_act act;
+    } glu;
+    struct {
+        float s;
+    } scale;
+    struct {
+        unsigned n_expert, n_used;
+        enum op_gating gating;
+        bool normalise;
+        float scale;
+    } router;
+    struct {
+        unsigned n_expert, n_used;
+        enum op_act act;
+        enum act_kind in_act, mid_act;
+    } moe;
 };
 
-#define OP_MAX_SRC 7
-#define OP_MAX_DST 3
+#define OP_MAX_SRC     7
+#define OP_MAX_DST     3
 #define OP_MAX_EXPERTS 1024 /* of one router */
 
 struct op {
@@ -72,8 +106,10 @@ struct op {
 /* Positions of a chunk of a KV cache: what one attention kernel call sees (kernels.h, KERNELS_CHUNK). */
 #define OP_KV_CHUNK 256
 
+#define OP_KV_CHUNK 256
+
 /*
- * KV caches: k of a layer is a tensor of n[0] = head_dim, n[1] = KERNELS_CHUNK
+ * KV caches: k of a layer is a tensor of n[0] = head_dim, n[1] = OP_KV_CHUNK
  * positions, n[2] = n_kv_heads, n[3] = chunks: a chunk of one head is
  * contiguous; position p lies in chunk p / n[1].  v likewise with v_dim.
  */
@@ -83,7 +119,7 @@ struct op {
  * most rows; an op works on the first `rows` of them, and the ops that follow
  * an OP_ROWS in the same run() work on n_out rows.
  *
- * A cache with fewer chunks than positions is a ring: chunk p / KERNELS_CHUNK
+ * A cache with fewer chunks than positions is a ring: chunk p / OP_KV_CHUNK
  * lies at n[3] modulo.  It must hold every chunk that a row of the batch sees.
  */
 struct op_run {

@@ -126,6 +126,11 @@ typedef void rope_neox_fn(float *x, const float *cs, size_t n_dims);
  * Chunks are merged in order by attn_merge.
  */
 #define KERNELS_CHUNK 256
+#define KERNELS_HEAD_MAX 1024 /* of head_dim and v_dim */
+
+struct attn_span {
+    uint32_t from, to;
+};
 
 struct attn {
     const float *q; /* [n_q][head_dim] of one row */
@@ -137,6 +142,7 @@ struct attn {
     size_t v_stride;
     size_t from; /* keys of the chunk that count, relative to its start */
     size_t to;
+    const struct attn_span *spans; /* [n_q] of each query alone; NULL: from, to for all */
     size_t head_dim;
     size_t v_dim;
     float scale;

@@ -1,0 +1,57 @@
+/* GLU, ADD, SCALE: one output from one element of each input. */
+#include "backends/cpu/ops/elementwise.h"
+
+/* Squared ReLU has no transcendental: the compiler's vectors have these bits too. */
+static void relu2_mul(const float *gate, const float *up, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        float x = gate[i] > 0.0f ? gate[i] : 0.0f;
+
+        y[i] = up ? x * x * up[i] : x * x;
+    }
+}
+
+void glu_row(const struct kernels *k, enum op_act act, const float *gate, const float *up, float *y,
+             size_t n)
+{
+    switch (act) {
+    case OP_ACT_SILU: k->silu_mul(gate, up, y, n); break;
+    case OP_ACT_GELU: k->gelu_mul(gate, up, y, n); break;
+    case OP_ACT_RELU2: relu2_mul(gate, up, y, n); break;
+    }
+}
+
+static void run_glu(const struct op *op, const struct part *p)
+{
+    const struct tensor *up = &op->src[1];
+    size_t from, to;
+
+    part_rows(p, &from, &to);
+    for (size_t r = from; r < to; r++)
+        glu_row(p->k, op->p.glu.act, tensor_f32(&op->src[0], r), up->fmt ? tensor_f32(up, r) : NULL,
+                tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
+}
+
+static void run_add(const struct op *op, const struct part *p)
+{
+    size_t from, to;
+
+    part_rows(p, &from, &to);
+    for (size_t r = from; r < to; r++)
+        p->k->add(tensor_f32(&op->src[0], r), tensor_f32(&op->src[1], r),
+                  tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
+}
+
+static void run_scale(const struct op *op, const struct part *p)
+{
+    size_t from, to;
+
+    part_rows(p, &from, &to);
+    for (size_t r = from; r < to; r++)
+        p->k->scale(tensor_f32(&op->src[0], r), op->p.scale.s, tensor_f32(&op->dst[0], r),
+                    op->dst[0].n[0]);
+}
+
+const struct driver driver_GLU = {.run = run_glu, .by_row = true};
+const struct driver driver_ADD = {.run = run_add, .by_row = true};
+const struct driver driver_SCALE = {.run = run_scale, .by_row = true};

@@ -1,0 +1,26 @@
+/* KV_STORE: encodes the new keys and values into the caches, head by head. */
+#include "backends/cpu/cpu.h"
+
+static void store_row(const struct tensor *rows, const struct tensor *cache, size_t r, size_t pos)
+{
+    size_t dim = cache->n[0];
+    size_t chunk = pos / KERNELS_CHUNK % cache->n[3];
+    char *at =
+        (char *)cache->data + chunk * cache->stride[3] + pos % KERNELS_CHUNK * cache->stride[1];
+
+    for (size_t h = 0; h < cache->n[2]; h++)
+        cache->fmt->from_f32(tensor_f32(rows, r) + h * dim, at + h * cache->stride[2], dim);
+}
+
+static void run(const struct op *op, const struct part *p)
+{
+    size_t from, to;
+
+    part_rows(p, &from, &to);
+    for (size_t r = from; r < to; r++) {
+        store_row(&op->src[0], &op->src[2], r, p->run->pos + r);
+        store_row(&op->src[1], &op->src[3], r, p->run->pos + r);
+    }
+}
+
+const struct driver driver_KV_STORE = {.run = run, .by_row = true};

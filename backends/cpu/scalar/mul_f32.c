@@ -1,0 +1,10 @@
+/* Product of two rows. */
+#include "backends/cpu/kernels.h"
+
+KERNEL(mul, f32, scalar);
+
+void mul_f32_scalar(const float *a, const float *b, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = a[i] * b[i];
+}

@@ -1,0 +1,221 @@
+/* Compute threads, their barrier and their cores; see team.h. */
+#include "backends/cpu/team.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/thread.h"
+
+/* Pauses before a waiting thread sleeps: some 30 to 100 µs, longer than the tail of any region. */
+#define SPIN_PAUSES 2000
+/* With more threads than cores the one that is waited for may need this core. */
+#define SPIN_PAUSES_OVER 20
+
+/* A number that only grows, with threads asleep on it: each on a cache line of its own. */
+struct gate {
+    _Alignas(64) _Atomic uint32_t value;
+    _Alignas(64) _Atomic uint32_t sleepers;
+};
+
+struct member {
+    struct team *team;
+    unsigned id;
+    int core; /* -1: not pinned */
+    pthread_t thread;
+};
+
+struct team {
+    unsigned n;
+    unsigned n_started; /* members[1 … n_started] run */
+    unsigned spin;
+    team_fn *fn; /* NULL: leave */
+    void *arg;
+    struct member *members;
+    struct gate job;     /* one more for each dispatch */
+    struct gate barrier; /* one more for each time that all have arrived */
+    _Alignas(64) _Atomic uint32_t arrived;
+};
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+/* FUTEX_WAIT compares again in the kernel, so a wake between our look and our sleep is not lost. */
+static void gate_wait(struct gate *g, uint32_t old, unsigned spin)
+{
+    for (unsigned i = 0; i < spin; i++) {
+        if (atomic_load_explicit(&g->value, memory_order_acquire) != old)
+            return;
+        cpu_relax();
+    }
+    atomic_fetch_add(&g->sleepers, 1);
+    while (atomic_load(&g->value) == old)
+        syscall(SYS_futex, &g->value, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
+    atomic_fetch_sub(&g->sleepers, 1);
+}
+
+/* Both sides are sequentially consistent: either we see the sleeper or it sees the new value. */
+static void gate_open(struct gate *g)
+{
+    atomic_fetch_add(&g->value, 1);
+    if (atomic_load(&g->sleepers))
+        syscall(SYS_futex, &g->value, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+void team_barrier(struct team *t)
+{
+    uint32_t old;
+
+    if (t->n == 1)
+        return;
+    /* Read before arriving: after the last arrival the value may change at once. */
+    old = atomic_load_explicit(&t->barrier.value, memory_order_acquire);
+    if (atomic_fetch_add_explicit(&t->arrived, 1, memory_order_acq_rel) + 1 < t->n) {
+        gate_wait(&t->barrier, old, t->spin);
+        return;
+    }
+    atomic_store_explicit(&t->arrived, 0, memory_order_relaxed);
+    gate_open(&t->barrier);
+}
+
+static void pin(int core)
+{
+    cpu_set_t set;
+
+    if (core < 0)
+        return;
+    CPU_ZERO(&set);
+    CPU_SET(core, &set);
+    /* A refusal costs speed only. */
+    (void)sched_setaffinity(0, sizeof(set), &set);
+}
+
+static void *member_run(void *arg)
+{
+    struct member *m = arg;
+    struct team *t = m->team;
+    char name[16];
+
+    snprintf(name, sizeof(name), "team-%u", m->id);
+    thread_take_role(THREAD_TEAM, name);
+    pin(m->core);
+    for (uint32_t job = 0;; job++) {
+        gate_wait(&t->job, job, t->spin);
+        if (!t->fn)
+            return NULL;
+        t->fn(t->arg, m->id);
+        team_barrier(t);
+    }
+}
+
+/* True for the first hardware thread of its core (or where the system does not say). */
+static int is_first_sibling(int cpu)
+{
+    char path[96];
+    FILE *f;
+    int first = cpu;
+
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+             cpu);
+    f = fopen(path, "re");
+    if (!f)
+        return 1;
+    if (fscanf(f, "%d", &first) != 1)
+        first = cpu;
+    fclose(f);
+    return first == cpu;
+}
+
+/* Cores for members, physical ones first (0 is the caller and takes none); how many are allowed. */
+static unsigned choose_cores(struct team *t)
+{
+    cpu_set_t set;
+    unsigned n = 0;
+
+    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+        return 0;
+    for (int sibling = 0; sibling < 2; sibling++)
+        for (int cpu = 0; cpu < CPU_SETSIZE && n < t->n; cpu++)
+            if (CPU_ISSET(cpu, &set) && is_first_sibling(cpu) == !sibling)
+                t->members[n++].core = cpu;
+    if (n < t->n)
+        for (unsigned i = 0; i < t->n; i++)
+            t->members[i].core = -1;
+    return (unsigned)CPU_COUNT(&set);
+}
+
+int team_create(unsigned threads, struct team **ret_team, struct err *err)
+{
+    struct team *t;
+
+    if (threads < 1 || threads > TEAM_THREADS_MAX)
+        return err_set(err, ERR_INVALID, "threads is %u; give a number from 1 to %d", threads,
+                       TEAM_THREADS_MAX);
+    t = aligned_alloc(64, (sizeof(*t) + 63) / 64 * 64);
+    if (!t)
+        return err_set(err, ERR_NOMEM, "no memory for the compute threads; free some and retry");
+    *t = (struct team){.n = threads};
+    t->members = XNEW_ARRAY(struct member, threads);
+    t->spin = choose_cores(t) >= threads ? SPIN_PAUSES : SPIN_PAUSES_OVER;
+
+    for (unsigned i = 1; i < threads; i++) {
+        int e;
+
+        t->members[i].team = t;
+        t->members[i].id = i;
+        e = thread_start(&t->members[i].thread, member_run, &t->members[i]);
+        if (e) {
+            team_destroy(t);
+            return err_set_errno(err, ERR_INTERNAL, e, "cannot start compute thread %u of %u", i,
+                                 threads);
+        }
+        t->n_started = i;
+    }
+    *ret_team = t;
+    return 0;
+}
+
+void team_destroy(struct team *t)
+{
+    if (!t)
+        return;
+    t->fn = NULL;
+    gate_open(&t->job);
+    for (unsigned i = 1; i <= t->n_started; i++)
+        pthread_join(t->members[i].thread, NULL);
+    free(t->members);
+    free(t);
+}
+
+unsigned team_threads(const struct team *t)
+{
+    return t->n;
+}
+
+void team_run(struct team *t, team_fn *fn, void *arg)
+{
+    if (t->n == 1) {
+        fn(arg, 0);
+        return;
+    }
+    t->fn = fn;
+    t->arg = arg;
+    gate_open(&t->job);
+    fn(arg, 0);
+    team_barrier(t);
+}

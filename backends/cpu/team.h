@@ -1,0 +1,46 @@
+/*
+ * team - the compute threads: one dispatch, barriers inside it, sleep between.
+ *
+ * The caller is thread 0 and the others wait for it; team_run() gives every
+ * thread the same function and returns when all have come back from it.
+ * Inside, team_barrier() holds each thread until all have arrived.  A waiting
+ * thread spins for some tens of microseconds and then sleeps on a futex, so an
+ * idle team costs nothing and more threads than cores still make progress.
+ *
+ * Threads other than the caller are pinned to cores of their own when the
+ * affinity mask has enough of them; the caller's affinity is left alone,
+ * because threads that it starts would inherit it.
+ *
+ * Thread: create, run and destroy from one thread (ENGINE); barrier from
+ * within a running function.  Nothing here allocates, locks or logs but
+ * create and destroy.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "common/err.h"
+
+#define TEAM_THREADS_MAX 256
+
+struct team;
+
+typedef void team_fn(void *arg, unsigned thread);
+
+int team_create(unsigned threads, struct team **ret_team, struct err *err);
+void team_destroy(struct team *t);
+unsigned team_threads(const struct team *t);
+void team_run(struct team *t, team_fn *fn, void *arg);
+void team_barrier(struct team *t);
+
+/* The part [*ret_from, *ret_to) of n that falls to one of n_threads, cut at multiples of unit. */
+static inline void team_share(size_t n, size_t unit, unsigned thread, unsigned n_threads,
+                              size_t *ret_from, size_t *ret_to)
+{
+    size_t units = (n + unit - 1) / unit;
+    size_t from = units * thread / n_threads * unit;
+    size_t to = units * (thread + 1) / n_threads * unit;
+
+    *ret_from = from < n ? from : n;
+    *ret_to = to < n ? to : n;
+}

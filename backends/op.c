@@ -1,0 +1,314 @@
+/* Names and checks of operations; see op.h. */
+#include "backends/op.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "backends/formats/act.h"
+#include "common/alloc.h"
+
+static const char *const names[OP_COUNT] = {
+#define OP(name, n_src, help) [OP_##name] = #name,
+#include "backends/ops.def"
+#undef OP
+};
+
+static const int n_sources[OP_COUNT] = {
+#define OP(name, n_src, help) [OP_##name] = n_src,
+#include "backends/ops.def"
+#undef OP
+};
+
+const char *op_name(enum op_kind kind)
+{
+    return (unsigned)kind < OP_COUNT ? names[kind] : "unknown";
+}
+
+/* Writes the sentence; false, so that checks read as one expression. */
+__attribute__((format(printf, 3, 4))) static bool fault(const struct op *op, struct err *err,
+                                                        const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    err_set(err, ERR_INTERNAL, "op %s of layer %d cannot run: %s", op_name(op->kind), op->layer,
+            text);
+    return false;
+}
+
+#define NEED(cond, ...)                                                                            \
+    do {                                                                                           \
+        if (!(cond))                                                                               \
+            return fault(op, err, __VA_ARGS__);                                                    \
+    } while (0)
+
+static bool is_f32(const struct tensor *t)
+{
+    return t->fmt && t->fmt->block_elems == 1 && t->fmt->block_bytes == 4 &&
+           t->fmt->act == ACT_F32 && t->stride[1] % sizeof(float) == 0 &&
+           t->stride[1] >= t->n[0] * sizeof(float);
+}
+
+/* Every dimension counts, and its bytes can be counted. */
+static bool is_sane(const struct tensor *t)
+{
+    size_t bytes = 0;
+
+    if (t->n[0] % t->fmt->block_elems)
+        return false;
+    for (int i = 0; i < 4; i++) {
+        size_t more;
+
+        if (t->n[i] < 1 || __builtin_mul_overflow(t->n[i], t->stride[i], &more) ||
+            __builtin_add_overflow(bytes, more, &bytes))
+            return false;
+    }
+    return true;
+}
+
+static bool check_tensors(const struct op *op, struct err *err)
+{
+    for (int i = 0; i < OP_MAX_DST; i++)
+        NEED(!op->dst[i].fmt || is_sane(&op->dst[i]), "the shape of output %d is impossible", i);
+    for (int i = 0; i < OP_MAX_SRC; i++) {
+        NEED(!op->src[i].fmt || i < n_sources[op->kind], "input %d is one too many", i);
+        NEED(!op->src[i].fmt || is_sane(&op->src[i]), "the shape of input %d is impossible", i);
+    }
+    return true;
+}
+
+/* A row tensor of that width. */
+static bool check_rows(const struct op *op, const struct tensor *t, size_t width, const char *what,
+                       struct err *err)
+{
+    NEED(is_f32(t), "%s is not rows of f32", what);
+    NEED(t->n[0] == width, "%s has %zu columns where %zu are wanted", what, t->n[0], width);
+    NEED(t->n[2] == 1 && t->n[3] == 1, "%s is not a matrix", what);
+    return true;
+}
+
+/* A plain vector of f32, or nothing. */
+static bool check_vector(const struct op *op, const struct tensor *t, size_t n, const char *what,
+                         struct err *err)
+{
+    NEED(!t->fmt || is_f32(t), "%s is not f32", what);
+    NEED(!t->fmt || t->n[0] == n, "%s has %zu elements where %zu are wanted", what, t->n[0], n);
+    return true;
+}
+
+/* Rows of activations of n elements. */
+static bool check_act(const struct op *op, const struct tensor *t, enum act_kind act, size_t n,
+                      const char *what, struct err *err)
+{
+    NEED((unsigned)act < ACT_COUNT, "its kind of activations is unknown");
+    if (act == ACT_F32)
+        return check_rows(op, t, n, what, err);
+    NEED(t->fmt && t->stride[1] == act_row_bytes(act, n),
+         "%s has rows of %zu bytes where activations take %zu", what, t->stride[1],
+         act_row_bytes(act, n));
+    return true;
+}
+
+/* A matrix of weights, or a stack of them. */
+static bool check_weights(const struct op *op, const struct tensor *w, enum act_kind act,
+                          size_t n_in, size_t n_out, size_t n_stack, const char *what,
+                          struct err *err)
+{
+    NEED(w->fmt, "%s is missing", what);
+    NEED(w->fmt->act == act, "%s is %s, which wants other activations", what, w->fmt->name);
+    NEED(w->n[0] == n_in && w->n[1] == n_out && w->n[2] == n_stack && w->n[3] == 1,
+         "%s is %zux%zux%zu where %zux%zux%zu is wanted", what, w->n[0], w->n[1], w->n[2], n_in,
+         n_out, n_stack);
+    NEED(w->stride[1] >= format_row_bytes(w->fmt, w->n[0]), "the rows of %s overlap", what);
+    return true;
+}
+
+static bool check_EMBED(const struct op *op, struct err *err)
+{
+    const struct tensor *table = &op->src[0];
+
+    NEED(table->fmt && table->fmt->to_f32, "the table is missing or cannot be decoded");
+    return check_rows(op, &op->dst[0], table->n[0], "the output", err);
+}
+
+static bool check_ROPE_TABLE(const struct op *op, struct err *err)
+{
+    const struct op_rope_params *p = &op->p.rope_table;
+
+    NEED(p->n_dims >= 2 && p->n_dims % 2 == 0, "%u dimensions cannot be paired", p->n_dims);
+    NEED(p->base > 1.0f && p->base < 1e30f, "the base %g is out of range", (double)p->base);
+    NEED(p->freq_scale > 0.0f && p->freq_scale < 1e9f, "the frequency scale %g is out of range",
+         (double)p->freq_scale);
+    NEED(p->ext_factor == 0.0f || (p->n_ctx_orig > 0 && p->beta_fast > 0.0f && p->beta_slow > 0.0f),
+         "YaRN needs the original context and both betas");
+    return check_rows(op, &op->dst[0], p->n_dims, "the table", err) &&
+           check_vector(op, &op->src[0], p->n_dims / 2, "the frequency factors", err);
+}
+
+static bool check_RMSNORM(const struct op *op, struct err *err)
+{
+    size_t width = op->dst[0].n[0], group = op->p.rmsnorm.group;
+    const struct tensor *w = &op->src[1];
+
+    NEED(group > 0 && width % group == 0, "groups of %zu do not divide rows of %zu", group, width);
+    return check_rows(op, &op->dst[0], width, "the output", err) &&
+           check_rows(op, &op->src[0], width, "the input", err) &&
+           check_vector(op, w, w->n[0] == width ? width : group, "the weights", err);
+}
+
+static bool check_QUANTIZE(const struct op *op, struct err *err)
+{
+    size_t n = op->src[0].n[0];
+
+    return check_rows(op, &op->src[0], n, "the input", err) &&
+           check_act(op, &op->dst[0], op->p.quantize.act, n, "the output", err);
+}
+
+static bool check_MATMUL(const struct op *op, struct err *err)
+{
+    unsigned n = op->p.matmul.n_weights;
+
+    NEED(n >= 1 && n <= 3, "%u weights", n);
+    for (unsigned i = 0; i < n; i++)
+        if (!check_weights(op, &op->src[1 + i], op->p.matmul.act, op->src[1].n[0], op->dst[i].n[0],
+                           1, "the weight", err) ||
+            !check_rows(op, &op->dst[i], op->dst[i].n[0], "the output", err) ||
+            !check_vector(op, &op->src[4 + i], op->dst[i].n[0], "the bias", err))
+            return false;
+    return check_act(op, &op->src[0], op->p.matmul.act, op->src[1].n[0], "the input", err);
+}
+
+static bool check_ROPE(const struct op *op, struct err *err)
+{
+    size_t width = op->dst[0].n[0], head_dim = op->p.rope.head_dim, n_dims = op->p.rope.n_dims;
+
+    NEED(head_dim > 0 && width % head_dim == 0, "heads of %zu do not divide rows of %zu", head_dim,
+         width);
+    NEED(n_dims >= 2 && n_dims % 2 == 0 && n_dims <= head_dim,
+         "%zu of %zu dimensions cannot be rotated", n_dims, head_dim);
+    return check_rows(op, &op->dst[0], width, "the output", err) &&
+           check_rows(op, &op->src[0], width, "the input", err) &&
+           check_rows(op, &op->src[1], n_dims, "the table", err);
+}
+
+static bool check_cache(const struct op *op, const struct tensor *t, size_t dim, size_t n_kv_heads,
+                        const char *what, struct err *err)
+{
+    NEED(t->fmt && t->fmt->from_f32 && t->fmt->to_f32, "%s is missing or of no cache format", what);
+    NEED(t->n[0] == dim && t->n[2] == n_kv_heads,
+         "%s holds %zu heads of %zu where %zu of %zu are wanted", what, t->n[2], t->n[0],
+         n_kv_heads, dim);
+    NEED(t->n[1] == OP_KV_CHUNK, "%s has chunks of %zu positions where %d are wanted", what,
+         t->n[1], OP_KV_CHUNK);
+    return true;
+}
+
+static bool check_KV_STORE(const struct op *op, struct err *err)
+{
+    size_t n_kv = op->p.kv_store.n_kv_heads, k_dim = op->p.kv_store.head_dim;
+    size_t v_dim = op->p.kv_store.v_dim;
+
+    return check_cache(op, &op->src[2], k_dim, n_kv, "the cache of keys", err) &&
+           check_cache(op, &op->src[3], v_dim, n_kv, "the cache of values", err) &&
+           check_rows(op, &op->src[0], k_dim * n_kv, "the keys", err) &&
+           check_rows(op, &op->src[1], v_dim * n_kv, "the values", err);
+}
+
+static bool check_ATTENTION(const struct op *op, struct err *err)
+{
+    size_t n_heads = op->p.attention.n_heads, n_kv = op->p.attention.n_kv_heads;
+    size_t k_dim = op->p.attention.head_dim, v_dim = op->p.attention.v_dim;
+
+    NEED(n_kv > 0 && n_heads > 0 && n_heads % n_kv == 0, "%zu heads cannot share %zu", n_heads,
+         n_kv);
+    NEED(op->src[1].n[3] == op->src[2].n[3], "the caches differ in length");
+    return check_cache(op, &op->src[1], k_dim, n_kv, "the cache of keys", err) &&
+           check_cache(op, &op->src[2], v_dim, n_kv, "the cache of values", err) &&
+           check_rows(op, &op->src[0], k_dim * n_heads, "the queries", err) &&
+           check_rows(op, &op->dst[0], v_dim * n_heads, "the output", err) &&
+           check_vector(op, &op->src[3], n_heads, "the sinks", err);
+}
+
+static bool check_GLU(const struct op *op, struct err *err)
+{
+    size_t n = op->dst[0].n[0];
+    bool up = op->src[1].fmt != NULL;
+
+    NEED((unsigned)op->p.glu.act <= OP_ACT_RELU2, "its activation is unknown");
+    NEED(up || op->p.glu.act == OP_ACT_RELU2, "it has no second factor");
+    return check_rows(op, &op->dst[0], n, "the output", err) &&
+           check_rows(op, &op->src[0], n, "the gate", err) &&
+           (!up || check_rows(op, &op->src[1], n, "the second factor", err));
+}
+
+static bool check_ADD(const struct op *op, struct err *err)
+{
+    size_t n = op->dst[0].n[0];
+
+    return check_rows(op, &op->dst[0], n, "the output", err) &&
+           check_rows(op, &op->src[0], n, "the first input", err) &&
+           check_rows(op, &op->src[1], n, "the second input", err);
+}
+
+static bool check_SCALE(const struct op *op, struct err *err)
+{
+    size_t n = op->dst[0].n[0];
+
+    return check_rows(op, &op->dst[0], n, "the output", err) &&
+           check_rows(op, &op->src[0], n, "the input", err);
+}
+
+static bool check_ROUTER(const struct op *op, struct err *err)
+{
+    size_t n = op->p.router.n_expert, n_used = op->p.router.n_used;
+
+    NEED(n >= 1 && n <= OP_MAX_EXPERTS, "%zu experts; at most %d can be chosen from", n,
+         OP_MAX_EXPERTS);
+    NEED(n_used >= 1 && n_used <= n, "%zu of %zu experts cannot be chosen", n_used, n);
+    NEED((unsigned)op->p.router.gating <= OP_GATING_SIGMOID, "its gating is unknown");
+    return check_rows(op, &op->src[0], n, "the logits", err) &&
+           check_vector(op, &op->src[1], n, "the bias", err) &&
+           check_rows(op, &op->dst[0], n_used, "the ids", err) &&
+           check_rows(op, &op->dst[1], n_used, "the weights", err);
+}
+
+static bool check_MOE(const struct op *op, struct err *err)
+{
+    size_t n = op->p.moe.n_expert, n_used = op->p.moe.n_used;
+    size_t width = op->dst[0].n[0], ff = op->src[3].n[1];
+
+    NEED(n >= 1 && n <= OP_MAX_EXPERTS && n_used >= 1 && n_used <= n,
+         "%zu of %zu experts cannot be chosen", n_used, n);
+    NEED((unsigned)op->p.moe.act <= OP_ACT_RELU2, "its activation is unknown");
+    return check_weights(op, &op->src[3], op->p.moe.in_act, width, ff, n, "gate", err) &&
+           check_weights(op, &op->src[4], op->p.moe.in_act, width, ff, n, "up", err) &&
+           check_weights(op, &op->src[5], op->p.moe.mid_act, ff, width, n, "down", err) &&
+           check_rows(op, &op->dst[0], width, "the output", err) &&
+           check_act(op, &op->src[0], op->p.moe.in_act, width, "the input", err) &&
+           check_rows(op, &op->src[1], n_used, "the ids", err) &&
+           check_rows(op, &op->src[2], n_used, "the weights of experts", err);
+}
+
+static bool check_ROWS(const struct op *op, struct err *err)
+{
+    return check_SCALE(op, err);
+}
+
+typedef bool check_fn(const struct op *op, struct err *err);
+
+static check_fn *const checks[OP_COUNT] = {
+#define OP(name, n_src, help) [OP_##name] = check_##name,
+#include "backends/ops.def"
+#undef OP
+};
+
+int op_check(const struct op *op, struct err *err)
+{
+    if ((unsigned)op->kind >= OP_COUNT)
+        return err_set(err, ERR_INTERNAL, "op %u is unknown; it is not in ops.def",
+                       (unsigned)op->kind);
+    return check_tensors(op, err) && checks[op->kind](op, err) ? 0 : -ERR_INTERNAL;
+}
