@@ -1,0 +1,442 @@
+/* Speed of kernels as shares of what this machine can do, measured in the same process; see check.h. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "backends/cpu/cpuid.h"
+#include "check.h"
+
+#define ARENA_BYTES ((size_t)256 << 20)
+#define SAMPLES     7
+#define MAX_THREADS 64
+
+static double int8_peak; /* Gop/s of one thread */
+static double fma_peak;
+
+static double now_s(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof(*v), by_value);
+    return v[n / 2];
+}
+
+/* -- what the machine can do --------------------------------------------------------- */
+
+#define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#define CLOBBERS                                                                                   \
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11"
+#define DPBUSD(i)  "vpdpbusd %%zmm12, %%zmm13, %%zmm" #i "\n"
+#define MADDUBS(i) "vpmaddubsw %%ymm12, %%ymm13, %%ymm" #i "\n"
+#define FMA512(i)  "vfmadd231ps %%zmm12, %%zmm12, %%zmm" #i "\n"
+#define FMA256(i)  "vfmadd231ps %%ymm12, %%ymm12, %%ymm" #i "\n"
+
+#define PEAK_LOOP(NAME, OP)                                                                        \
+    static void NAME(size_t n)                                                                     \
+    {                                                                                              \
+        __asm__ volatile("vpxor %%xmm12, %%xmm12, %%xmm12\nvpxor %%xmm13, %%xmm13, %%xmm13\n" ::   \
+                             : "xmm12", "xmm13");                                                  \
+        for (size_t i = 0; i < n; i++)                                                             \
+            __asm__ volatile(TWELVE(OP)::: CLOBBERS);                                              \
+    }
+PEAK_LOOP(run_dpbusd, DPBUSD)
+PEAK_LOOP(run_maddubs, MADDUBS)
+PEAK_LOOP(run_fma512, FMA512)
+PEAK_LOOP(run_fma256, FMA256)
+
+/* Operations of the twelve instructions; a maddubs still needs half a maddwd, which is not counted. */
+static void peak_loops(void (**ret_int8)(size_t), double *ret_int8_ops, void (**ret_fma)(size_t),
+                       double *ret_fma_ops)
+{
+    bool wide = cpu_tiers() & TIER_avx512;
+
+    *ret_int8 = wide ? run_dpbusd : run_maddubs;
+    *ret_int8_ops = 12 * (wide ? 128 : 64);
+    *ret_fma = wide ? run_fma512 : run_fma256;
+    *ret_fma_ops = 12 * (wide ? 32 : 16);
+}
+
+__attribute__((target("avx2"))) static uint64_t read_loop(const char *from, size_t bytes)
+{
+    __m256i a[8] = {_mm256_setzero_si256()};
+
+    for (size_t i = 0; i + 256 <= bytes; i += 256)
+        for (size_t j = 0; j < 8; j++)
+            a[j] = _mm256_or_si256(a[j], _mm256_loadu_si256((const __m256i *)(from + i + 32 * j)));
+    for (size_t j = 1; j < 8; j++)
+        a[0] = _mm256_or_si256(a[0], a[j]);
+    return (uint64_t)_mm256_extract_epi64(a[0], 0);
+}
+#else
+static void peak_loops(void (**ret_int8)(size_t), double *ret_int8_ops, void (**ret_fma)(size_t),
+                       double *ret_fma_ops)
+{
+    *ret_int8 = *ret_fma = NULL;
+    *ret_int8_ops = *ret_fma_ops = 0;
+}
+
+static uint64_t read_loop(const char *from, size_t bytes)
+{
+    uint64_t sum = 0, v;
+
+    for (size_t i = 0; i + 8 <= bytes; i += 8) {
+        memcpy(&v, from + i, sizeof(v));
+        sum |= v;
+    }
+    return sum;
+}
+#endif
+
+static double peak_of(void (*loop)(size_t), double ops)
+{
+    size_t n = 1000000;
+    double best = 1e9;
+
+    if (!loop)
+        return 0;
+    for (int i = 0; i < SAMPLES; i++) {
+        double t = now_s();
+
+        loop(n);
+        t = now_s() - t;
+        best = t < best ? t : best;
+    }
+    return ops * (double)n / best * 1e-9;
+}
+
+void bench_machine(unsigned threads)
+{
+    void (*int8)(size_t), (*fma)(size_t);
+    double int8_ops, fma_ops;
+
+    peak_loops(&int8, &int8_ops, &fma, &fma_ops);
+    int8_peak = peak_of(int8, int8_ops);
+    fma_peak = peak_of(fma, fma_ops);
+    printf("int8 peak %.0f Gop/s, f32 peak %.0f Gflop/s a thread; %u threads\n", int8_peak,
+           fma_peak, threads);
+}
+
+/* -- threads: each sweep is one call of every thread ------------------------------------ */
+
+struct sweep {
+    void (*run)(void *arg, unsigned thread, unsigned threads);
+    void *arg;
+    unsigned threads;
+    pthread_barrier_t start;
+};
+
+struct seat {
+    struct sweep *s;
+    unsigned thread;
+};
+
+static void *sit(void *arg)
+{
+    struct seat *seat = arg;
+
+    pthread_barrier_wait(&seat->s->start);
+    seat->s->run(seat->s->arg, seat->thread, seat->s->threads);
+    return NULL;
+}
+
+static double sweep(void (*run)(void *, unsigned, unsigned), void *arg, unsigned threads)
+{
+    struct sweep s = {.run = run, .arg = arg, .threads = threads};
+    struct seat seats[MAX_THREADS];
+    pthread_t ids[MAX_THREADS];
+    double t;
+
+    pthread_barrier_init(&s.start, NULL, threads);
+    for (unsigned i = 1; i < threads; i++) {
+        seats[i] = (struct seat){&s, i};
+        pthread_create(&ids[i], NULL, sit, &seats[i]);
+    }
+    pthread_barrier_wait(&s.start);
+    t = now_s();
+    run(arg, 0, threads);
+    for (unsigned i = 1; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    t = now_s() - t;
+    pthread_barrier_destroy(&s.start);
+    return t;
+}
+
+/* -- matvec ------------------------------------------------------------------------------ */
+
+struct matrix_bench {
+    const struct row *row;
+    matvec_fn *matvec;
+    struct matvec m;
+    size_t matrices; /* of m.rows rows, one after the other */
+    volatile uint64_t sink;
+    struct gemm g;
+    char *scratch[MAX_THREADS];
+};
+
+static void run_read(void *arg, unsigned thread, unsigned threads)
+{
+    struct matrix_bench *b = arg;
+    size_t bytes = b->m.rows * b->m.row_bytes;
+    size_t from = b->m.rows * thread / threads * b->m.row_bytes;
+    size_t to = b->m.rows * (thread + 1) / threads * b->m.row_bytes;
+
+    for (size_t i = 0; i < b->matrices; i++)
+        b->sink = read_loop((const char *)b->m.w + i * bytes + from, to - from);
+}
+
+static void run_matvec(void *arg, unsigned thread, unsigned threads)
+{
+    struct matrix_bench *b = arg;
+    size_t bytes = b->m.rows * b->m.row_bytes;
+    size_t from = b->m.rows * thread / threads;
+    size_t to = b->m.rows * (thread + 1) / threads;
+    struct matvec m = b->m;
+
+    m.rows = to - from;
+    m.y += from;
+    for (size_t i = 0; i < b->matrices; i++) {
+        m.w = (const char *)b->m.w + i * bytes + from * m.row_bytes;
+        b->matvec(&m);
+    }
+}
+
+static char *arena(void)
+{
+    static char *at;
+
+    if (!at) {
+        at = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (at == MAP_FAILED) {
+            perror("mmap");
+            exit(2);
+        }
+        madvise(at, ARENA_BYTES, MADV_HUGEPAGE);
+    }
+    return at;
+}
+
+/* Real blocks at the start, copies of them after: filling 256 MiB one by one takes longer than the test. */
+static void fill_arena(const struct format *f, size_t row_bytes, size_t n)
+{
+    char *at = arena();
+    size_t bytes = 64 * row_bytes;
+
+    fill_weights(f, FILL_RANDOM, at, 64 * n / f->block_elems);
+    for (size_t done = bytes; done < ARENA_BYTES; done += bytes)
+        memcpy(at + done, at, done + bytes <= ARENA_BYTES ? bytes : ARENA_BYTES - done);
+}
+
+/* In cache: how many times as fast as the twin. */
+static double times_twin(struct matrix_bench *b)
+{
+    struct matrix_bench small = *b;
+    double fast[SAMPLES], slow[SAMPLES];
+
+    small.m.rows = 64;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        small.matrices = 1;
+        small.matvec = b->row->twin.matvec;
+        slow[i] = sweep(run_matvec, &small, 1);
+        small.matvec = b->row->kernel.matvec;
+        fast[i] = sweep(run_matvec, &small, 1);
+    }
+    return median(slow, SAMPLES) / median(fast, SAMPLES);
+}
+
+static void bench_matvec(const struct row *r, unsigned threads)
+{
+    const struct format *f = format_of_name(r->fmt);
+    struct matrix_bench b = {.row = r, .matvec = r->kernel.matvec};
+    char *acts;
+    double bytes;
+
+    b.m.n = 1024;
+    b.m.rows = 3072;
+    b.m.row_bytes = format_row_bytes(f, b.m.n);
+    b.m.w = arena();
+    b.m.act_stride = act_row_bytes(f->act, b.m.n);
+    acts = aligned_alloc(64, 4 * b.m.act_stride + 64);
+    for (size_t c = 0; c < 4; c++)
+        fill_act(f->act, FILL_RANDOM, acts + c * b.m.act_stride, b.m.n);
+    b.m.act = acts;
+    b.m.y_stride = b.m.rows;
+    b.m.y = calloc(4 * b.m.rows, sizeof(float));
+    fill_arena(f, b.m.row_bytes, b.m.n);
+    b.matrices = ARENA_BYTES / (b.m.rows * b.m.row_bytes);
+    if (row_is_twin(r))
+        b.matrices = 1;
+    bytes = (double)(b.matrices * b.m.rows * b.m.row_bytes);
+
+    for (b.m.cols = 1; b.m.cols <= 4; b.m.cols++) {
+        double read[SAMPLES], kernel[SAMPLES], share[SAMPLES], t;
+
+        for (size_t i = 0; i < SAMPLES; i++) {
+            read[i] = sweep(run_read, &b, threads);
+            kernel[i] = sweep(run_matvec, &b, threads);
+            share[i] = read[i] / kernel[i];
+        }
+        t = median(kernel, SAMPLES);
+        printf("%s_%s_%s cols %zu: %.0f ns, %.1f GB/s, %.0f Gop/s, %.1f x scalar, %.0f %% of the "
+               "read loop (%.1f GB/s)\n",
+               r->op, r->fmt, r->tier, b.m.cols, t / (double)b.matrices * 1e9, bytes / t * 1e-9,
+               2.0 * (double)(b.matrices * b.m.rows * b.m.n * b.m.cols) / t * 1e-9, times_twin(&b),
+               100 * median(share, SAMPLES), bytes / median(read, SAMPLES) * 1e-9);
+        if (row_is_twin(r))
+            break;
+    }
+    free(acts);
+    free(b.m.y);
+}
+
+/* -- gemm ------------------------------------------------------------------------------ */
+
+#define GEMM_N    1024
+#define GEMM_ROWS 1024
+#define GEMM_COLS 512
+
+static void run_gemm(void *arg, unsigned thread, unsigned threads)
+{
+    struct matrix_bench *b = arg;
+    size_t from = GEMM_ROWS / 32 * thread / threads * 32;
+    size_t to = GEMM_ROWS / 32 * (thread + 1) / threads * 32;
+    struct gemm g = b->g;
+
+    g.w = (const char *)g.w + from * g.row_bytes;
+    g.rows = to - from;
+    g.y += from;
+    g.scratch = b->scratch[thread];
+    b->row->kernel.gemm(&g);
+}
+
+static void pack_tiles(const struct kernels *k, enum format_id id, const struct gemm *g, char *out)
+{
+    for (size_t c = 0; c < g->cols; c += k->tile_cols[id]) {
+        struct pack p = {.act = (const char *)g->act + c * g->act_stride,
+                         .act_stride = g->act_stride,
+                         .n = g->n,
+                         .cols = g->cols - c < k->tile_cols[id] ? g->cols - c : k->tile_cols[id],
+                         .out = out + c / k->tile_cols[id] * k->pack_bytes[id](g->n)};
+
+        k->pack[id](&p);
+    }
+}
+
+static void time_gemm(struct matrix_bench *b, const struct kernels *k, unsigned threads)
+{
+    const struct row *r = b->row;
+    const struct format *f = format_of_name(r->fmt);
+    enum format_id id = format_id_of(f);
+    double peak = (f->act == ACT_F32 ? fma_peak : int8_peak) * threads;
+
+    for (size_t cols = 8; cols <= GEMM_COLS; cols *= 4) {
+        double t[SAMPLES], pack = 0, gops;
+        char *packed = NULL;
+
+        b->g.cols = cols;
+        if (k->pack[id]) {
+            size_t tiles = (cols + k->tile_cols[id] - 1) / k->tile_cols[id];
+
+            packed = aligned_alloc(64, (tiles * k->pack_bytes[id](GEMM_N) + 63) / 64 * 64);
+            pack_tiles(k, id, &b->g, packed);
+            pack = now_s();
+            pack_tiles(k, id, &b->g, packed);
+            pack = now_s() - pack;
+            b->g.packed = packed;
+        }
+        for (size_t i = 0; i < SAMPLES; i++)
+            t[i] = sweep(run_gemm, b, threads);
+        gops = 2.0 * GEMM_ROWS * GEMM_N * (double)cols / median(t, SAMPLES) * 1e-9;
+        printf("%s_%s_%s cols %zu: %.0f ns, %.0f Gop/s, %.0f %% of the peak; pack %.0f ns\n", r->op,
+               r->fmt, r->tier, cols, median(t, SAMPLES) * 1e9, gops, 100 * gops / peak,
+               pack * 1e9);
+        free(packed);
+    }
+}
+
+static void bench_gemm(const struct row *r, unsigned threads)
+{
+    const struct format *f = format_of_name(r->fmt);
+    struct matrix_bench b = {.row = r};
+    struct kernels k;
+    size_t act = act_row_bytes(f->act, GEMM_N);
+    char *acts = aligned_alloc(64, GEMM_COLS * act);
+
+    kernels_select(&k, cpu_tiers_cap(cpu_tiers(), r->tier));
+    for (size_t c = 0; c < GEMM_COLS; c++)
+        fill_act(f->act, FILL_RANDOM, acts + c * act, GEMM_N);
+    b.g.n = GEMM_N;
+    b.g.row_bytes = format_row_bytes(f, GEMM_N);
+    b.g.w = arena();
+    b.g.act = acts;
+    b.g.act_stride = act;
+    b.g.y_stride = GEMM_ROWS;
+    b.g.y = calloc((size_t)GEMM_ROWS * GEMM_COLS, sizeof(float));
+    fill_weights(f, FILL_RANDOM, arena(), (size_t)GEMM_ROWS * GEMM_N / f->block_elems);
+    for (unsigned i = 0; i < threads; i++)
+        b.scratch[i] = aligned_alloc(64, KERNELS_SCRATCH_BYTES(GEMM_N));
+    time_gemm(&b, &k, threads);
+    for (unsigned i = 0; i < threads; i++)
+        free(b.scratch[i]);
+    free(b.g.y);
+    free(acts);
+}
+
+/* -- quantize --------------------------------------------------------------------------- */
+
+static double time_quantize(quantize_fn *fn, const float *x, void *out)
+{
+    double t = now_s();
+
+    for (int i = 0; i < 100; i++)
+        fn(x, 4096, out);
+    return (now_s() - t) / 100;
+}
+
+static void bench_quantize(const struct row *r)
+{
+    float *x = malloc(4096 * sizeof(float));
+    char *out = aligned_alloc(64, 4096 * 2);
+    double fast[SAMPLES], slow[SAMPLES], t;
+
+    for (size_t i = 0; i < 4096; i++)
+        x[i] = check_normal();
+    for (size_t i = 0; i < SAMPLES; i++) {
+        fast[i] = time_quantize(r->kernel.quantize, x, out);
+        slow[i] = time_quantize(r->twin.quantize, x, out);
+    }
+    t = median(fast, SAMPLES);
+    printf("%s_%s_%s: %.0f ns for 4096 values, %.1f GB/s, %.1f x scalar\n", r->op, r->fmt, r->tier,
+           t * 1e9, 4096 * sizeof(float) / t * 1e-9, median(slow, SAMPLES) / t);
+    free(x);
+    free(out);
+}
+
+void bench_row(const struct row *r, unsigned threads)
+{
+    if (strcmp(r->op, "matvec") == 0)
+        bench_matvec(r, threads);
+    else if (strcmp(r->op, "gemm") == 0)
+        bench_gemm(r, threads);
+    else if (strcmp(r->op, "quantize") == 0)
+        bench_quantize(r);
+}
