@@ -103,3 +103,6 @@ struct sequence *model_sequence(struct model *m);
  */
 int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out, size_t n_out,
                const _Atomic bool *cancel, const float **ret_logits, struct err *err);
+
+/* Called from model_eval between two layers, in its thread: a sign of life while a long batch computes.  NULL: none. */
+void model_set_tick(struct model *m, void (*tick)(void *arg), void *arg);
