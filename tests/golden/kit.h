@@ -34,3 +34,4 @@ json_t *kit_json(const char *dir, const char *section, const char *name);
 uint8_t *kit_hex(const char *text, size_t *ret_n);
 
 int kit_blocks(const char *kit_dir, const char *match, struct kit_result *r);
+int kit_sampler(const char *kit_dir, const char *match, struct kit_result *r);
