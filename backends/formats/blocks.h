@@ -233,9 +233,12 @@ BLOCK(iq4_xs, 136);
 
 #undef BLOCK
 
-/* -- the 6-bit scales and minima of q4_k and q5_k ------------------------------------------------ */
+/* -- scales of six bits ------------------------------------------------------------------------ */
 
-/* j < 4: low six bits of byte j (minimum: j + 4); else a nibble of byte j + 4 and the top bits of byte j - 4 (j). */
+/*
+ * j < 4: the low six bits of byte j (minimum: j + 4); else a nibble of byte
+ * j + 4 and the top two bits of byte j - 4 (minimum: j).
+ */
 static inline int k_scale(const uint8_t scales[12], int j)
 {
     return j < 4 ? scales[j] & 63 : (scales[j + 4] & 15) | (scales[j - 4] >> 6) << 4;

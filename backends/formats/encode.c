@@ -71,7 +71,7 @@ float encode_scale(const float *x_in, int n, int lo, int hi)
     return best.d * max;
 }
 
-/* Error of the codes that (d, min) choose, and the least-squares (d, min >= floor) for those codes. */
+/* Error of the codes that (d, min) choose, and the least-squares (d, min >= floor) for them. */
 static float refit(const float *x, int n, int hi, float floor, float *d, float *min)
 {
     float inv = encode_inverse(*d), err = 0;

@@ -33,7 +33,7 @@ static int nearest_point(const struct grid *g, const float *t, int width, float 
     return at;
 }
 
-/* x as magnitudes and signs; where parity must be even, the smallest magnitude takes the wrong sign. */
+/* Magnitudes and signs; where parity must be even, the smallest takes the wrong sign. */
 static uint8_t split_signs(const struct grid *g, const float *x, float *magnitude)
 {
     unsigned signs = 0;
@@ -159,7 +159,7 @@ void encode_grid1(const float x[256], int group, int shift_group, struct grid1_c
         float best = HUGE_VALF;
         int first = encode_round(encode_max_abs(c, group) * encode_inverse(d) * 0.5f, 0, 7);
 
-        /* One more try than for magnitudes: three levels leave the most to gain below the largest. */
+        /* One try more than for magnitudes: three levels leave more to gain below the largest. */
         for (int s = first; s >= 0 && s > first - TRIES - 1; s--) {
             float scale = d * (float)(2 * s + 1), inv = encode_inverse(scale), t[32], err = 0;
             uint16_t index[4] = {0};

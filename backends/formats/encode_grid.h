@@ -39,5 +39,5 @@ struct grid1_codes {
     uint16_t index[32];
 };
 
-/* 256 weights as unit * (2s + 1) * (8 * ternary ± 1), s < 8; one shift for shift_group weights (8 or 32). */
+/* 256 weights as unit * (2s + 1) * (8 * ternary ± 1), s < 8; one shift per shift_group (8 or 32). */
 void encode_grid1(const float x[256], int group, int shift_group, struct grid1_codes *ret);

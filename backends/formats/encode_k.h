@@ -13,7 +13,7 @@
 void encode_k_scales(const float x[256], int lo, int hi, int scale_lo, int scale_hi,
                      uint16_t *ret_d, int ret_scales[16], int8_t ret_q[256]);
 
-/* Eight groups of 32: x ≈ d * sc * q - dmin * m, q in [0, hi], six bits each of sc and m (q4_k, q5_k). */
+/* Eight groups of 32: x ≈ d * sc * q - dmin * m, q in [0, hi], sc and m of six bits (q4_k, q5_k). */
 void encode_k_mins(const float x[256], int hi, uint16_t *ret_d, uint16_t *ret_dmin,
                    uint8_t ret_scales[12], uint8_t ret_q[256]);
 

@@ -73,7 +73,7 @@ static inline uint16_t f32_to_bf16(float f)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Half of the OCP MX scale 2^(e - 127): e = 0 and 1 are subnormal, e = 255 is 2^127 (no NaN here). */
+/* Half of the OCP MX scale 2^(e - 127): e = 0, 1 are subnormal, e = 255 is 2^127 (no NaN). */
 static inline float e8m0_half_to_f32(uint8_t e)
 {
     return f32_of_bits(e < 2 ? 0x00200000u << e : (uint32_t)(e - 1) << 23);

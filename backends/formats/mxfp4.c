@@ -6,7 +6,7 @@
 #include "backends/formats/iq_tables.h"
 #include "backends/formats/unpack.h"
 
-/* Of the powers of two that put the largest value at 3 … 12 (halves of fp4), the one with the least error. */
+/* Of the scales that put the largest value at 3 … 12 halves, the one with the least error. */
 static uint8_t best_exponent(const float x[32])
 {
     int exp, best = 0;
@@ -16,7 +16,7 @@ static uint8_t best_exponent(const float x[32])
     if (max == 0)
         return 0;
     for (int e = exp + 127; e <= exp + 129; e++) {
-        uint8_t code = (uint8_t)encode_round((float)e, 0, 254);
+        uint8_t code = (uint8_t)encode_round((float)e, 0, 252); /* 12 * 2^124 is finite */
         float inv = encode_inverse(e8m0_half_to_f32(code)), err = 0;
 
         for (int j = 0; j < 32; j++) {

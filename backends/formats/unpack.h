@@ -11,7 +11,7 @@
  *
  * evaluated from left to right in f32, no step contracted.  Formats with a
  * scale per 32 weights fill two equal groups.  A factor that the format holds
- * as a fraction is in d: q and sc are always whole numbers, |q| <= 127.
+ * as a fraction is in d: q and sc are always whole numbers.
  *
  * Any thread; no block, however hostile, is out of any bound.
  */

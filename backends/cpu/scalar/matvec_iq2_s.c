@@ -1,5 +1,6 @@
 /*
- * iq2_s: isum = Σ (2s + 1) Σ ±grid * a, s per 16, |isum| <= 256 * 31 * 43 * 127 = 43.3 M; d_w = d / 8.
+ * iq2_s: isum = Σ (2s + 1) Σ ±grid * a, s per 16, |isum| <= 256 * 31 * 43 * 127 = 43.3 M;
+ * d_w = d / 8.
  * f32 order: shape "scales" of matvec_scalar.h, one fma per 256 weights.
  */
 #include "backends/cpu/scalar/matvec_scalar.h"

@@ -1,5 +1,6 @@
 /*
- * iq3_xxs: isum = Σ (2s + 1) Σ ±grid * a, s per 32, |isum| <= 256 * 31 * 62 * 127 = 62.5 M; d_w = d / 4.
+ * iq3_xxs: isum = Σ (2s + 1) Σ ±grid * a, s per 32, |isum| <= 256 * 31 * 62 * 127 = 62.5 M;
+ * d_w = d / 4.
  * f32 order: shape "scales" of matvec_scalar.h, one fma per 256 weights.
  */
 #include "backends/cpu/scalar/matvec_scalar.h"

@@ -1,5 +1,6 @@
 /*
- * nvfp4: isum = Σ (2 * fp4) * a over 16, |isum| <= 16 * 12 * 127 = 24384; d_w = half of the scale of the 16,
+ * nvfp4: isum = Σ (2 * fp4) * a over 16, |isum| <= 16 * 12 * 127 = 24384;
+ * d_w = half of the scale of the 16,
  * exact in f32.
  * f32 order: one fma per 16 weights, ascending, with the d_a of the 32 they are in:
  * acc = fma(d_a, d_w * f(isum), acc).

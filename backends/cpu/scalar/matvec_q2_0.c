@@ -1,5 +1,6 @@
 /*
- * q2_0: isum = Σ (q - 1) * a over 32, |isum| <= 32 * 2 * 127 = 8128; two activation blocks meet one d_w.
+ * q2_0: isum = Σ (q - 1) * a over 32, |isum| <= 32 * 2 * 127 = 8128;
+ * two activation blocks meet one d_w.
  * f32 order: shape "one" of matvec_scalar.h, one fma per 32 weights.
  */
 #include "backends/cpu/scalar/matvec_scalar.h"
