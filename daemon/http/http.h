@@ -22,19 +22,20 @@ struct engine;
 struct http;
 
 struct http_options {
-    char *listen;         /* "127.0.0.1:8000", "[::1]:8000"; "" none */
-    char *unix_socket;    /* path; "" none */
-    char *key_file;       /* one key a line; "" none (then only loopback may be bound) */
-    char *origins;        /* space-separated browser origins that may call, "*" any; "" none */
-    char *hosts;          /* space-separated Host names beyond loopback's that are answered; "*" any */
+    char *listen;      /* "127.0.0.1:8000", "[::1]:8000"; "" none */
+    char *unix_socket; /* path; "" none */
+    char *key_file;    /* one key a line; "" none (then only loopback may be bound) */
+    char *origins;     /* space-separated browser origins that may call, "*" any; "" none */
+    char *hosts;       /* space-separated Host names beyond loopback's that are answered; "*" any */
     size_t header_max_bytes;
     size_t body_max_bytes;
     int64_t read_timeout_ms;
     int64_t idle_timeout_ms;
     size_t connections_max;
-    size_t send_max_bytes; /* a reader that lets more than this pile up is cut off, and its work cancelled */
-    int64_t keepalive_ms;  /* an SSE comment this often while queued or prefilling */
-    int inherited_fd;      /* a listening socket from systemd; -1 none */
+    size_t
+        send_max_bytes; /* a reader that lets more than this pile up is cut off, and its work cancelled */
+    int64_t keepalive_ms; /* an SSE comment this often while queued or prefilling */
+    int inherited_fd;     /* a listening socket from systemd; -1 none */
 };
 
 /* What the faces report besides the engine's own numbers. */

@@ -1,0 +1,248 @@
+/*
+ * Limits and deadlines of connections, and evhttp's own error pages turned into
+ * OpenAI's error object; see http_priv.h.
+ */
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "daemon/http/http_priv.h"
+
+#define SWEEP_MS 250
+
+static ino_t inode_of(int fd)
+{
+    struct stat st;
+
+    return fd >= 0 && fstat(fd, &st) == 0 ? st.st_ino : 0;
+}
+
+/* -- error pages ---------------------------------------------------------------------------------- */
+
+static enum err_kind kind_of(int status)
+{
+    switch (status) {
+    case 408: return ERR_TIMEOUT;
+    case 413: return ERR_TOO_LARGE;
+    case 417: return ERR_TOO_LARGE;
+    case 501: return ERR_METHOD;
+    default: return ERR_INVALID;
+    }
+}
+
+static const char *sentence_of(int status)
+{
+    switch (status) {
+    case 408: return "the request did not arrive in time";
+    case 413:
+    case 417: return "the body is larger than http.body_max allows";
+    case 501: return "that method is not known here";
+    default:
+        return "this is no well-formed HTTP request, or its header is larger than http.header_max "
+               "allows";
+    }
+}
+
+static void write_error(int status, struct str *out)
+{
+    struct err err;
+    struct str body = {0};
+
+    err_set(&err, kind_of(status), "%s", sentence_of(status));
+    status = err_http_status(err.kind);
+    openai_error(&err, &body);
+    str_addf(out,
+             "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: "
+             "%zu\r\nConnection: close\r\n\r\n",
+             status, status == 413 ? "Content Too Large" : "Refused", body.len);
+    str_add(out, body.p, body.len);
+    str_clear(&body);
+}
+
+/*
+ * evhttp answers what it refuses by itself (a body that is too large, a broken
+ * request line) with a small HTML page that no hook can change.  rnbd never
+ * sends HTML, so a page that begins and ends like one is evhttp's.
+ */
+static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
+{
+    static const char end[] = "</HTML>\n";
+    char page[1024];
+    size_t len = evbuffer_get_length(b);
+    struct str out = {0};
+    int status;
+
+    (void)arg;
+    if (info->n_added == 0 || len < sizeof end || len >= sizeof page)
+        return;
+    evbuffer_copyout(b, page, len);
+    page[len] = '\0';
+    if (sscanf(page, "HTTP/1.%*d %d", &status) != 1 || strcmp(page + len - strlen(end), end) != 0)
+        return;
+    evbuffer_drain(b, len);
+    write_error(status, &out);
+    evbuffer_add(b, out.p, out.len);
+    str_clear(&out);
+}
+
+/* -- states ------------------------------------------------------------------------------------------- */
+
+static void set_state(struct connection *c, int state)
+{
+    c->state = state;
+    c->since_ms = clock_ms();
+}
+
+static void on_input(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
+{
+    struct connection *c = arg;
+
+    (void)b;
+    if (info->n_added && c->state == CONNECTION_IDLE)
+        set_state(c, CONNECTION_READING);
+}
+
+struct made {
+    struct http *http;
+    struct bufferevent *bev;
+    struct connection *connection;
+};
+
+/* evhttp sets the descriptor after bevcb has returned; this runs before anything can arrive on it. */
+static void on_made(evutil_socket_t fd, short what, void *arg)
+{
+    struct made *m = arg;
+    struct connection *c = m->connection;
+
+    (void)fd;
+    (void)what;
+    c->fd = bufferevent_getfd(m->bev);
+    c->inode = inode_of(c->fd);
+    free(m);
+}
+
+static void pause_listeners(struct http *h, bool pause)
+{
+    if (pause == h->paused)
+        return;
+    h->paused = pause;
+    for (size_t i = 0; i < h->n_bound; i++) {
+        struct evconnlistener *l = evhttp_bound_socket_get_listener(h->bound[i]);
+
+        if (pause)
+            evconnlistener_disable(l);
+        else
+            evconnlistener_enable(l);
+    }
+}
+
+struct bufferevent *connections_make(struct event_base *base, void *http)
+{
+    struct http *h = http;
+    struct bufferevent *bev = bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    struct connection *c;
+    struct made *m;
+
+    if (!bev)
+        return NULL;
+    c = XNEW(struct connection);
+    c->fd = -1;
+    set_state(c, CONNECTION_IDLE);
+    c->next = h->connections;
+    h->connections = c;
+    h->stats.connections++;
+    if (++h->stats.open_connections >= h->opt.connections_max)
+        pause_listeners(h, true);
+    evbuffer_add_cb(bufferevent_get_input(bev), on_input, c);
+    evbuffer_add_cb(bufferevent_get_output(bev), on_output, NULL);
+    m = XNEW(struct made);
+    *m = (struct made){h, bev, c};
+    event_base_once(base, -1, EV_TIMEOUT, on_made, m, &(struct timeval){0});
+    return bev;
+}
+
+void connections_mark(struct http *h, struct evhttp_request *req, bool answering)
+{
+    struct evhttp_connection *con = evhttp_request_get_connection(req);
+    int fd = con ? bufferevent_getfd(evhttp_connection_get_bufferevent(con)) : -1;
+
+    for (struct connection *c = h->connections; c; c = c->next)
+        if (fd >= 0 && c->fd == fd && c->inode == inode_of(fd))
+            set_state(c, answering ? CONNECTION_ANSWERING : CONNECTION_IDLE);
+}
+
+/* -- the sweep ---------------------------------------------------------------------------------------- */
+
+/* The other side is late: say so if it will fit, and let evhttp find the connection closed. */
+static void end_late(struct connection *c)
+{
+    struct str out = {0};
+
+    if (c->state == CONNECTION_READING) {
+        write_error(408, &out);
+        if (send(c->fd, out.p, out.len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+            set_state(c, CONNECTION_IDLE);
+        str_clear(&out);
+    }
+    shutdown(c->fd, SHUT_RDWR);
+}
+
+static void on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+    struct http *h = arg;
+    int64_t now = clock_ms();
+    size_t open = 0;
+
+    (void)fd;
+    (void)what;
+    for (struct connection **at = &h->connections; *at;) {
+        struct connection *c = *at;
+        int64_t limit =
+            c->state == CONNECTION_READING ? h->opt.read_timeout_ms : h->opt.idle_timeout_ms;
+
+        if (c->fd >= 0 && inode_of(c->fd) != c->inode) {
+            *at = c->next;
+            free(c);
+            continue;
+        }
+        if (c->fd >= 0 && c->state != CONNECTION_ANSWERING && limit && now - c->since_ms > limit)
+            end_late(c);
+        open++;
+        at = &c->next;
+    }
+    h->stats.open_connections = open;
+    if (open < h->opt.connections_max)
+        pause_listeners(h, false);
+}
+
+void connections_watch(struct http *h)
+{
+    h->sweep = event_new(h->base, -1, EV_PERSIST, on_sweep, h);
+    event_add(h->sweep, &(struct timeval){.tv_usec = SWEEP_MS * 1000});
+}
+
+void connections_forget(struct http *h)
+{
+    struct connection *next;
+
+    if (h->sweep)
+        event_free(h->sweep);
+    h->sweep = NULL;
+    /* The callbacks on their buffers must not outlive them: evhttp goes first. */
+    if (h->server)
+        evhttp_free(h->server);
+    h->server = NULL;
+    for (struct connection *c = h->connections; c; c = next) {
+        next = c->next;
+        free(c);
+    }
+    h->connections = NULL;
+}

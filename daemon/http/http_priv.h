@@ -1,0 +1,75 @@
+/*
+ * What the files of this room share: the server, its connections, and one
+ * exchange (a request on its way to its answer).
+ */
+#pragma once
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "common/str.h"
+#include "daemon/http/http.h"
+#include "daemon/openai/openai.h"
+
+/*
+ * One accepted connection.  evhttp tells nobody when it drops one, so a
+ * connection is known by its descriptor and the inode behind it: once they no
+ * longer agree it is gone (connections.c).
+ */
+struct connection {
+    struct connection *next;
+    int fd;
+    ino_t inode;
+    int64_t since_ms; /* of the state below */
+    enum { CONNECTION_IDLE, CONNECTION_READING, CONNECTION_ANSWERING } state;
+};
+
+#define HTTP_MAX_LISTENERS 3
+
+struct http {
+    struct http_options opt;
+    struct event_base *base;
+    struct engine *engine;
+    struct evhttp *server;
+    struct evhttp_bound_socket *bound[HTTP_MAX_LISTENERS];
+    size_t n_bound;
+    bool paused; /* the listeners are, because connections_max is reached */
+    bool stopping;
+    char *unix_path; /* to unlink */
+    struct connection *connections;
+    struct event *sweep;
+    struct exchange *exchanges;
+    struct str *keys;
+    size_t n_keys;
+    struct http_stats stats;
+};
+
+/* -- connections.c: limits and deadlines that evhttp does not have -- */
+void connections_watch(struct http *h);
+void connections_forget(struct http *h);
+struct bufferevent *connections_make(struct event_base *base, void *http); /* evhttp's bevcb */
+void connections_mark(struct http *h, struct evhttp_request *req, bool answering);
+
+/* -- auth.c -- */
+int auth_read_keys(const char *path, struct str **ret_keys, size_t *ret_n, struct err *err);
+void auth_free_keys(struct str *keys, size_t n);
+/* Key, Host and Origin of a request; sets the CORS headers of its answer. */
+int auth_check(struct http *h, struct evhttp_request *req, bool needs_key, struct err *err);
+bool auth_is_loopback(const char *host, size_t len);
+
+/* -- routes.c -- */
+void routes_on_request(struct evhttp_request *req, void *http); /* evhttp's general callback */
+
+/* -- exchange.c -- */
+/* Takes the request and its reply on to the engine; answers the error if that is refused. */
+void exchange_start(struct http *h, struct evhttp_request *req, struct request *take_request,
+                    struct reply *take_reply);
+void exchange_end_all(struct http *h);
+void exchange_send(struct http *h, struct evhttp_request *req, int status, const char *type,
+                   const struct str *body);
+void exchange_send_error(struct http *h, struct evhttp_request *req, const struct err *error);
+
+/* -- metrics.c -- */
+void metrics_write(struct http *h, struct str *out);

@@ -1,0 +1,232 @@
+/* The table of paths; see http.h. */
+#include <event2/buffer.h>
+#include <event2/keyvalq_struct.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/json.h"
+#include "daemon/http/http_priv.h"
+
+/* rest: what follows the path of a row that ends in '/', decoded. */
+typedef void route_fn(struct http *h, struct evhttp_request *req, const char *rest);
+
+struct route {
+    const char *path;
+    enum evhttp_cmd_type method;
+    bool open; /* answered without a key */
+    route_fn *handle;
+};
+
+static void get_health(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    struct str body = {0};
+
+    (void)rest;
+    str_addf(&body, "{\"status\": \"%s\", \"version\": \"%s\"}", h->stopping ? "stopping" : "ok",
+             RNBD_VERSION);
+    exchange_send(h, req, h->stopping ? 503 : 200, "application/json", &body);
+    str_clear(&body);
+}
+
+static void get_metrics(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    struct str body = {0};
+
+    (void)rest;
+    metrics_write(h, &body);
+    exchange_send(h, req, 200, "text/plain; version=0.0.4; charset=utf-8", &body);
+    str_clear(&body);
+}
+
+static void get_models(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    struct str body = {0};
+
+    (void)rest;
+    openai_models(h->engine, &body);
+    exchange_send(h, req, 200, "application/json", &body);
+    str_clear(&body);
+}
+
+static void get_model(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    struct str body = {0};
+    struct err err;
+
+    if (openai_model(h->engine, rest, &body, &err) < 0)
+        exchange_send_error(h, req, &err);
+    else
+        exchange_send(h, req, 200, "application/json", &body);
+    str_clear(&body);
+}
+
+/* -- bodies ----------------------------------------------------------------------------------- */
+
+static int check_type(struct evhttp_request *req, struct err *err)
+{
+    const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
+    const char *type = evhttp_find_header(headers, "Content-Type");
+    const char *encoding = evhttp_find_header(headers, "Content-Encoding");
+
+    if (encoding && strcasecmp(encoding, "identity") != 0)
+        return err_set(err, ERR_MEDIA,
+                       "Content-Encoding '%.32s' is not supported; send the body as it is",
+                       encoding);
+    if (!type || strncasecmp(type, "application/json", 16) != 0 ||
+        (type[16] && !strchr("; \t", type[16])))
+        return err_set(err, ERR_MEDIA,
+                       "the body must be JSON with 'Content-Type: application/json', not '%.64s'",
+                       type ? type : "nothing");
+    return 0;
+}
+
+/* Parses the body and gives its bytes back at once. */
+static int read_body(struct evhttp_request *req, json_t **ret_body, size_t *ret_bytes,
+                     struct err *err)
+{
+    struct evbuffer *in = evhttp_request_get_input_buffer(req);
+    size_t n = evbuffer_get_length(in);
+    const char *text = n ? (const char *)evbuffer_pullup(in, -1) : "";
+    int r = check_type(req, err);
+
+    if (r == 0 && !text)
+        r = err_set(err, ERR_NOMEM, "the body of %zu bytes does not fit into memory", n);
+    if (r == 0)
+        r = json_parse(text, n, ret_body, err);
+    evbuffer_drain(in, n);
+    *ret_bytes = n;
+    return r;
+}
+
+typedef int parse_fn(const json_t *body, struct request **ret_request, struct reply **ret_reply,
+                     struct err *err);
+
+/* Text as it came, as jansson's nodes, and as the copy that goes to the engine. */
+#define BODY_COPIES 4
+
+static void generate(struct http *h, struct evhttp_request *req, parse_fn *parse)
+{
+    struct request *request = NULL;
+    struct reply *reply = NULL;
+    json_t *body = NULL;
+    struct err err;
+    char *peer = NULL;
+    ev_uint16_t port = 0;
+    size_t bytes = 0;
+    int r = read_body(req, &body, &bytes, &err);
+
+    if (r == 0)
+        r = parse(body, &request, &reply, &err);
+    json_decref(body);
+    if (r < 0) {
+        exchange_send_error(h, req, &err);
+        return;
+    }
+    request->bytes = bytes * BODY_COPIES + sizeof *request;
+    evhttp_connection_get_peer(evhttp_request_get_connection(req), &peer, &port);
+    snprintf(request->client, sizeof request->client, "http %s:%u", peer && *peer ? peer : "unix",
+             (unsigned)port);
+    exchange_start(h, req, request, reply);
+}
+
+static void post_chat(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    (void)rest;
+    generate(h, req, openai_chat);
+}
+
+static void post_completion(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    (void)rest;
+    generate(h, req, openai_completion);
+}
+
+static const struct route routes[] = {
+    {"/health", EVHTTP_REQ_GET, true, get_health},
+    {"/metrics", EVHTTP_REQ_GET, false, get_metrics},
+    {"/v1/models", EVHTTP_REQ_GET, false, get_models},
+    {"/v1/models/", EVHTTP_REQ_GET, false, get_model},
+    {"/v1/chat/completions", EVHTTP_REQ_POST, false, post_chat},
+    {"/v1/completions", EVHTTP_REQ_POST, false, post_completion},
+};
+
+/* -- dispatch ------------------------------------------------------------------------------------ */
+
+static const char *method_name(enum evhttp_cmd_type m)
+{
+    return m == EVHTTP_REQ_GET ? "GET, HEAD" : "POST";
+}
+
+/* The part of path after a row's, NULL when the row is another's. */
+static const char *match(const struct route *r, const char *path)
+{
+    size_t n = strlen(r->path);
+
+    if (r->path[n - 1] == '/')
+        return strncmp(path, r->path, n) == 0 && path[n] ? path + n : NULL;
+    return strcmp(path, r->path) == 0 ? path + n : NULL;
+}
+
+static void answer_preflight(struct http *h, struct evhttp_request *req, const struct route *r)
+{
+    struct evkeyvalq *out = evhttp_request_get_output_headers(req);
+
+    evhttp_add_header(out, "Access-Control-Allow-Methods", method_name(r->method));
+    evhttp_add_header(out, "Access-Control-Allow-Headers",
+                      "Authorization, Content-Type, x-api-key");
+    evhttp_add_header(out, "Access-Control-Max-Age", "600");
+    evhttp_add_header(out, "Allow", method_name(r->method));
+    exchange_send(h, req, 204, NULL, NULL);
+}
+
+static void dispatch(struct http *h, struct evhttp_request *req, const struct route *r,
+                     const char *rest)
+{
+    enum evhttp_cmd_type method = evhttp_request_get_command(req);
+    struct err err;
+    char *decoded;
+
+    if (auth_check(h, req, !r->open && method != EVHTTP_REQ_OPTIONS, &err) < 0) {
+        exchange_send_error(h, req, &err);
+        return;
+    }
+    if (method == EVHTTP_REQ_OPTIONS) {
+        answer_preflight(h, req, r);
+        return;
+    }
+    if (method != r->method && !(method == EVHTTP_REQ_HEAD && r->method == EVHTTP_REQ_GET)) {
+        evhttp_add_header(evhttp_request_get_output_headers(req), "Allow", method_name(r->method));
+        err_set(&err, ERR_METHOD, "%s takes %s", r->path, method_name(r->method));
+        exchange_send_error(h, req, &err);
+        return;
+    }
+    decoded = evhttp_uridecode(rest, 0, NULL);
+    r->handle(h, req, decoded ? decoded : rest);
+    free(decoded);
+}
+
+void routes_on_request(struct evhttp_request *req, void *http)
+{
+    struct http *h = http;
+    const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(req);
+    const char *path = uri ? evhttp_uri_get_path(uri) : NULL;
+    struct str known = {0};
+    struct err err;
+
+    h->stats.requests++;
+    connections_mark(h, req, true);
+    for (size_t i = 0; path && i < ARRAY_LEN(routes); i++) {
+        const char *rest = match(&routes[i], path);
+
+        if (rest) {
+            dispatch(h, req, &routes[i], rest);
+            return;
+        }
+        str_addf(&known, " %s", routes[i].path);
+    }
+    err_set(&err, ERR_NOT_FOUND, "there is nothing at '%.128s'; the paths are%s", path ? path : "",
+            str_text(&known));
+    str_clear(&known);
+    exchange_send_error(h, req, &err);
+}
