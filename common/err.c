@@ -42,7 +42,7 @@ __attribute__((format(printf, 3, 0))) static int fill(struct err *err, enum err_
     return -(int)kind;
 }
 
-int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
+int(err_set)(struct err *err, enum err_kind kind, const char *fmt, ...)
 {
     va_list ap;
 
@@ -52,7 +52,7 @@ int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
     return -(int)kind;
 }
 
-int err_set_param(struct err *err, enum err_kind kind, const char *param, const char *fmt, ...)
+int(err_set_param)(struct err *err, enum err_kind kind, const char *param, const char *fmt, ...)
 {
     va_list ap;
 
@@ -66,7 +66,7 @@ int err_set_param(struct err *err, enum err_kind kind, const char *param, const 
     return -(int)kind;
 }
 
-int err_set_errno(struct err *err, enum err_kind kind, int errnum, const char *fmt, ...)
+int(err_set_errno)(struct err *err, enum err_kind kind, int errnum, const char *fmt, ...)
 {
     va_list ap;
 

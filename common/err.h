@@ -43,6 +43,19 @@ int err_set_param(struct err *err, enum err_kind kind, const char *param, const 
 int err_set_errno(struct err *err, enum err_kind kind, int errnum, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/*
+ * The compiler and the analyzers see one file at a time: this tells them that
+ * the three above always return a negative value, so that what a failed call
+ * did not write is known to be unused.
+ */
+static inline int err_negative(int r)
+{
+    return r < 0 ? r : -(int)ERR_INTERNAL;
+}
+#define err_set(err, ...)       err_negative(err_set(err, __VA_ARGS__))
+#define err_set_param(err, ...) err_negative(err_set_param(err, __VA_ARGS__))
+#define err_set_errno(err, ...) err_negative(err_set_errno(err, __VA_ARGS__))
+
 void err_clear(struct err *err);
 
 /* Columns of err.def for a kind (or for a negative return value). */
