@@ -81,11 +81,13 @@ void tokenizer_piece(const struct tokenizer *t, int32_t id, bool show_special, s
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool remove_special,
                       bool show_special, struct str *out);
 
-/* A stream of ids to whole UTF-8: holds back incomplete sequences (they come out as they are at the end). */
+/*
+ * A stream of ids to whole UTF-8: holds back incomplete sequences (they come
+ * out as they are at the end).  It continues a text: a first space stays.
+ */
 struct detok {
     const struct tokenizer *tokenizer;
     struct str held;
-    bool started;
     bool show_special;
 };
 void detok_init(struct detok *d, const struct tokenizer *t, bool show_special);

@@ -1,0 +1,252 @@
+/* Byte-pair encoding by the ranks of a list of merges; see tokenizer_priv.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/utf8.h"
+#include "daemon/tokenizer/merge.h"
+#include "daemon/tokenizer/tokenizer_priv.h"
+
+#define KEY_MERGES "tokenizer.ggml.merges"
+#define EMPTY_SLOT UINT32_MAX
+
+/*
+ * GPT-2's alphabet: printable Latin-1 stands for itself, the other 68 bytes
+ * are the characters from U+0100 on, in order.
+ */
+static bool stands_for_itself(unsigned byte)
+{
+    return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+}
+
+unsigned bpe_char_of_byte(unsigned byte)
+{
+    unsigned before = byte <= 0x20 ? byte : byte <= 0xa0 ? 33 + byte - 0x7f : 67;
+
+    return stands_for_itself(byte) ? byte : 0x100 + before;
+}
+
+int bpe_byte_of_char(unsigned cp)
+{
+    if (cp < 0x100)
+        return stands_for_itself(cp) ? (int)cp : -1;
+    if (cp <= 0x120)
+        return (int)(cp - 0x100);
+    if (cp <= 0x142)
+        return (int)(cp - 0x121 + 0x7f);
+    return cp == 0x143 ? 0xad : -1;
+}
+
+static size_t merge_slot(const struct tokenizer *t, uint32_t left, uint32_t right)
+{
+    uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
+    size_t mask = t->n_merge_slots - 1, i = (size_t)(h >> 32) & mask;
+
+    while (t->merges[i].left != EMPTY_SLOT &&
+           (t->merges[i].left != left || t->merges[i].right != right))
+        i = (i + 1) & mask;
+    return i;
+}
+
+/* The id of a string that occurs in a merge: a token's, or a new one above them. */
+static uint32_t intern(struct tokenizer *t, struct view text)
+{
+    int32_t id = texts_find(&t->texts, text);
+
+    if (id >= 0)
+        return (uint32_t)id;
+    texts_add(&t->texts, text);
+    return (uint32_t)t->texts.n - 1;
+}
+
+static void add_merge(struct tokenizer *t, struct view line, uint32_t rank, struct str *scratch)
+{
+    /* A part may itself be a space, so the cut is at the second byte or later. */
+    ptrdiff_t cut = line.len > 1 ? view_find(line, VIEW(" "), 1) : -1;
+    struct bpe_merge m = {.rank = rank};
+    size_t slot;
+
+    if (cut < 0 || (size_t)cut + 1 == line.len)
+        return;
+    m.left = intern(t, view_sub(line, 0, (size_t)cut));
+    m.right = intern(t, view_sub(line, (size_t)cut + 1, line.len));
+    slot = merge_slot(t, m.left, m.right);
+    if (t->merges[slot].left != EMPTY_SLOT)
+        return;
+    str_truncate(scratch, 0);
+    str_add(scratch, line.p, (size_t)cut);
+    str_add(scratch, line.p + cut + 1, line.len - (size_t)cut - 1);
+    m.whole = intern(t, view_of_str(scratch));
+    t->merges[slot] = m;
+}
+
+static void find_byte_symbols(struct tokenizer *t)
+{
+    for (unsigned b = 0; b < 256; b++) {
+        char text[4];
+        size_t n = utf8_encode(bpe_char_of_byte(b), text);
+
+        t->byte_symbol[b] = texts_find(&t->texts, (struct view){text, n});
+    }
+}
+
+int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err)
+{
+    const struct gguf_value *merges = gguf_find(g, KEY_MERGES);
+    struct str scratch = {0};
+
+    if (!merges)
+        return err_set_param(err, ERR_FORMAT, KEY_MERGES,
+                             "the tokenizer has no merges (" KEY_MERGES
+                             "); convert the model again");
+    if (merges->type != GGUF_ARRAY || merges->elem_type != GGUF_STRING)
+        return err_set_param(err, ERR_FORMAT, KEY_MERGES,
+                             "metadata key '" KEY_MERGES "' is not an array of strings");
+    for (t->n_merge_slots = 16; t->n_merge_slots / 4 * 3 < merges->n;)
+        t->n_merge_slots *= 2;
+    t->merges = xreallocarray(NULL, t->n_merge_slots, sizeof *t->merges);
+    for (size_t i = 0; i < t->n_merge_slots; i++)
+        t->merges[i] = (struct bpe_merge){.left = EMPTY_SLOT};
+    for (size_t i = 0; i < merges->n; i++)
+        add_merge(t, merges->strings[i], (uint32_t)i, &scratch);
+    str_clear(&scratch);
+    find_byte_symbols(t);
+    texts_shrink(&t->texts);
+    return 0;
+}
+
+static bool join(const void *arg, const struct symbol *left, const struct symbol *right,
+                 uint32_t *ret_order, int32_t *ret_id)
+{
+    const struct tokenizer *t = arg;
+    const struct bpe_merge *m;
+
+    if (left->id < 0 || right->id < 0)
+        return false;
+    m = &t->merges[merge_slot(t, (uint32_t)left->id, (uint32_t)right->id)];
+    if (m->left == EMPTY_SLOT)
+        return false;
+    *ret_order = m->rank;
+    *ret_id = (int32_t)m->whole;
+    return true;
+}
+
+/* The token that is the whole word, or -1. */
+static int32_t whole_word(const struct tokenizer *t, struct view word)
+{
+    struct str text = {0};
+    int32_t id = -1;
+
+    if (word.len > t->max_token_len)
+        return -1;
+    if (t->pre->flags & PRE_RAW)
+        return tokenizer_find(t, word);
+    for (size_t i = 0; i < word.len; i++)
+        str_add_utf8(&text, bpe_char_of_byte((unsigned char)word.p[i]));
+    id = tokenizer_find(t, view_of_str(&text));
+    str_clear(&text);
+    return id;
+}
+
+static bool is_newlines(struct view word)
+{
+    for (size_t i = 0; i < word.len; i++)
+        if (word.p[i] != '\n')
+            return false;
+    return true;
+}
+
+static void add_symbols(const struct tokenizer *t, struct view word, struct merge *m)
+{
+    for (size_t at = 0; at < word.len;) {
+        unsigned cp;
+        size_t len = 1;
+        int32_t id;
+
+        if (t->pre->flags & PRE_RAW) {
+            len = MAX(utf8_decode(word.p + at, word.len - at, &cp), (size_t)1);
+            id = texts_find(&t->texts, view_sub(word, at, len));
+        } else {
+            id = t->byte_symbol[(unsigned char)word.p[at]];
+        }
+        merge_add(m, (uint32_t)at, (uint32_t)len, id);
+        at += len;
+    }
+}
+
+/* A byte without a token of its own is left out: a byte-level vocabulary that lacks bytes means that. */
+static void emit(const struct tokenizer *t, struct view word, const struct symbol *s,
+                 struct token_list *out)
+{
+    const int32_t *token_of = t->pre->flags & PRE_RAW ? t->byte_token : t->byte_symbol;
+
+    if (s->id >= 0 && (size_t)s->id < t->n_vocab) {
+        token_list_add(out, s->id);
+        return;
+    }
+    for (uint32_t i = 0; i < s->len; i++) {
+        int32_t id = token_of[(unsigned char)word.p[s->at + i]];
+
+        if (id >= 0 && (size_t)id < t->n_vocab)
+            token_list_add(out, id);
+    }
+}
+
+static void encode_word(const struct tokenizer *t, struct view word, struct merge *m,
+                        struct token_list *out)
+{
+    bool whole = t->ignore_merges || ((t->pre->flags & PRE_NEWLINES_WHOLE) && is_newlines(word));
+    int32_t id = whole ? whole_word(t, word) : -1;
+
+    if (id >= 0) {
+        token_list_add(out, id);
+        return;
+    }
+    merge_start(m);
+    add_symbols(t, word, m);
+    merge_run(m, join, t);
+    for (size_t i = 0; i < m->n; i++)
+        if (m->symbols[i].len)
+            emit(t, word, &m->symbols[i], out);
+}
+
+/* What the splitters see: valid UTF-8 (each wrong byte is U+FFFD), spaces as the vocabulary writes them. */
+static struct view prepare(const struct tokenizer *t, struct view text, struct str *own)
+{
+    bool escape = t->escape_spaces && memchr(text.p, ' ', text.len);
+
+    if (!escape && utf8_valid(text.p, text.len))
+        return text;
+    for (size_t at = 0; at < text.len;) {
+        unsigned cp;
+        size_t len = utf8_decode(text.p + at, text.len - at, &cp);
+
+        if (escape && text.p[at] == ' ')
+            str_adds(own, "▁");
+        else if (len)
+            str_add(own, text.p + at, len);
+        else
+            str_add_utf8(own, UTF8_REPLACEMENT);
+        at += MAX(len, (size_t)1);
+    }
+    return view_of_str(own);
+}
+
+int bpe_encode(const struct tokenizer *t, struct view text, struct token_list *out, struct err *err)
+{
+    struct word_ends words = {0};
+    struct merge m = {0};
+    struct str own = {0};
+    struct view prepared = prepare(t, text, &own);
+    size_t from = 0;
+    int r = pretoken_split(t->pretoken, prepared, &words, err);
+
+    for (size_t i = 0; r == 0 && i < words.n; i++) {
+        encode_word(t, view_sub(prepared, from, words.ends[i] - from), &m, out);
+        from = words.ends[i];
+    }
+    free(words.ends);
+    merge_clear(&m);
+    str_clear(&own);
+    return r;
+}

@@ -1,0 +1,233 @@
+/* Cuts a text at its special tokens; see tokenizer_priv.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "daemon/tokenizer/tokenizer_priv.h"
+
+/*
+ * The longest special token wins wherever it stands, then the next shorter
+ * one in what is left, and so on.  All places are found in one pass over the
+ * text; a place remembers which of the lengths match there in a mask, so more
+ * than 64 lengths take more than one pass.
+ */
+#define LENS_A_PASS 64u
+
+struct place {
+    size_t at;
+    uint64_t lens;
+};
+
+struct found {
+    size_t from, to; /* with the white space that belongs to it */
+    int32_t id;
+};
+
+struct search {
+    const struct tokenizer *t;
+    struct view text;
+    uint8_t *taken; /* [text.len], once there is a place */
+    struct place *places;
+    size_t n_places, cap_places;
+    struct found *found;
+    size_t n_found, cap_found;
+};
+
+static int by_text(const void *a, const void *b, void *arg)
+{
+    const struct tokenizer *t = arg;
+    struct view x = texts_at(&t->texts, *(const uint32_t *)a);
+    struct view y = texts_at(&t->texts, *(const uint32_t *)b);
+    int c = memcmp(x.p, y.p, MIN(x.len, y.len));
+
+    return c ? c : (x.len > y.len) - (x.len < y.len);
+}
+
+static int by_length_down(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+void specials_build(struct tokenizer *t)
+{
+    const uint16_t special = ATTR_CONTROL | ATTR_USER_DEFINED | ATTR_UNKNOWN;
+    size_t n = 0, n_lens = 0;
+
+    for (size_t i = 0; i < t->n_vocab; i++)
+        n += (t->attrs[i] & special) && texts_at(&t->texts, i).len;
+    t->specials = XNEW_ARRAY(uint32_t, n + 1);
+    t->special_lens = XNEW_ARRAY(uint32_t, n + 1);
+    for (size_t i = 0; i < t->n_vocab; i++) {
+        struct view text = texts_at(&t->texts, i);
+
+        if (!(t->attrs[i] & special) || text.len == 0)
+            continue;
+        t->special_lens[t->n_specials] = (uint32_t)text.len;
+        t->specials[t->n_specials++] = (uint32_t)i;
+        t->special_first[(unsigned char)text.p[0]] = 1;
+    }
+    qsort_r(t->specials, n, sizeof *t->specials, by_text, t);
+    qsort(t->special_lens, n, sizeof *t->special_lens, by_length_down);
+    for (size_t i = 0; i < n; i++)
+        if (n_lens == 0 || t->special_lens[n_lens - 1] != t->special_lens[i])
+            t->special_lens[n_lens++] = t->special_lens[i];
+    t->n_special_lens = n_lens;
+}
+
+/* Index of a length among the distinct ones, which fall. */
+static size_t len_index(const struct tokenizer *t, size_t len)
+{
+    size_t lo = 0, hi = t->n_special_lens;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (t->special_lens[mid] > len)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* First of specials [lo, hi) whose byte at depth is at least c; all of them are longer than depth. */
+static size_t lower(const struct tokenizer *t, size_t lo, size_t hi, size_t depth, unsigned c)
+{
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if ((unsigned char)texts_at(&t->texts, t->specials[mid]).p[depth] < c)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Text that came from a user matches only what the vocabulary calls user-defined. */
+static bool allowed(const struct tokenizer *t, uint32_t id, bool trusted)
+{
+    return trusted || !(t->attrs[id] & (ATTR_CONTROL | ATTR_UNKNOWN));
+}
+
+/* Which of the lengths [first, first + 64) have a special token that stands at the start of text. */
+static uint64_t lens_at(const struct tokenizer *t, struct view text, bool trusted, size_t first)
+{
+    size_t lo = 0, hi = t->n_specials;
+    uint64_t mask = 0;
+
+    for (size_t depth = 0; depth < text.len && lo < hi; depth++) {
+        unsigned c = (unsigned char)text.p[depth];
+
+        lo = lower(t, lo, hi, depth, c);
+        hi = lower(t, lo, hi, depth, c + 1);
+        /* The one that ends here is the shortest of the range, so its first. */
+        if (lo < hi && texts_at(&t->texts, t->specials[lo]).len == depth + 1) {
+            size_t i = len_index(t, depth + 1);
+
+            if (i >= first && i < first + LENS_A_PASS && allowed(t, t->specials[lo], trusted))
+                mask |= (uint64_t)1 << (i - first);
+            lo++;
+        }
+    }
+    return mask;
+}
+
+static void find_places(struct search *s, const struct token_span *span, size_t first)
+{
+    for (size_t i = span->from; i < span->to; i++) {
+        uint64_t lens;
+
+        if (!s->t->special_first[(unsigned char)s->text.p[i]])
+            continue;
+        lens = lens_at(s->t, view_sub(s->text, i, span->to - i), span->trusted, first);
+        if (!lens)
+            continue;
+        ARRAY_GROW(s->places, s->n_places + 1, s->cap_places);
+        s->places[s->n_places++] = (struct place){i, lens};
+    }
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static void take(struct search *s, size_t from, size_t to)
+{
+    int32_t id = texts_find(&s->t->texts, view_sub(s->text, from, to - from));
+    unsigned attrs = s->t->attrs[id];
+
+    if (attrs & ATTR_LSTRIP)
+        while (from > 0 && !s->taken[from - 1] && is_space(s->text.p[from - 1]))
+            from--;
+    if (attrs & ATTR_RSTRIP)
+        while (to < s->text.len && !s->taken[to] && is_space(s->text.p[to]))
+            to++;
+    memset(s->taken + from, 1, to - from);
+    ARRAY_GROW(s->found, s->n_found + 1, s->cap_found);
+    s->found[s->n_found++] = (struct found){from, to, id};
+}
+
+/* What was taken before is at least as long, so a place is free when both its ends are. */
+static void take_places(struct search *s, size_t first)
+{
+    size_t last = MIN(first + LENS_A_PASS, s->t->n_special_lens);
+
+    for (size_t i = first; i < last; i++) {
+        size_t len = s->t->special_lens[i];
+
+        for (size_t k = 0; k < s->n_places; k++) {
+            size_t at = s->places[k].at;
+
+            if ((s->places[k].lens >> (i - first) & 1) && !s->taken[at] && !s->taken[at + len - 1])
+                take(s, at, at + len);
+        }
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct found *x = a, *y = b;
+
+    return x->from < y->from ? -1 : x->from > y->from;
+}
+
+static void add_fragment(struct fragments *f, size_t from, size_t to, int32_t id)
+{
+    ARRAY_GROW(f->list, f->n + 1, f->cap);
+    f->list[f->n++] = (struct fragment){from, to, id};
+}
+
+void specials_split(const struct tokenizer *t, struct view text, const struct token_span *spans,
+                    size_t n_spans, struct fragments *ret)
+{
+    struct search s = {.t = t, .text = text};
+    size_t at = 0;
+
+    for (size_t first = 0; first < t->n_special_lens; first += LENS_A_PASS) {
+        s.n_places = 0;
+        for (size_t i = 0; i < n_spans; i++)
+            find_places(&s, &spans[i], first);
+        if (!s.n_places)
+            continue;
+        if (!s.taken)
+            s.taken = xcalloc(text.len, 1);
+        take_places(&s, first);
+    }
+    if (s.n_found)
+        qsort(s.found, s.n_found, sizeof *s.found, by_place);
+    for (size_t i = 0; i < s.n_found; i++) {
+        if (at < s.found[i].from)
+            add_fragment(ret, at, s.found[i].from, -1);
+        add_fragment(ret, s.found[i].from, s.found[i].to, s.found[i].id);
+        at = s.found[i].to;
+    }
+    if (at < text.len)
+        add_fragment(ret, at, text.len, -1);
+    free(s.taken);
+    free(s.places);
+    free(s.found);
+}

@@ -1,0 +1,189 @@
+/* Makes a tokenizer, and encodes by it; see tokenizer.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "daemon/tokenizer/tokenizer_priv.h"
+
+void token_list_clear(struct token_list *l)
+{
+    free(l->ids);
+    *l = (struct token_list){0};
+}
+
+void token_list_add(struct token_list *l, int32_t id)
+{
+    ARRAY_GROW(l->ids, l->n + 1, l->cap);
+    l->ids[l->n++] = id;
+}
+
+static int set_pre(struct tokenizer *t, struct view name, struct err *err)
+{
+    t->pre = pretoken_find(name);
+    if (!t->pre)
+        return err_set_param(err, ERR_UNSUPPORTED, "tokenizer.ggml.pre",
+                             "rnbd does not know how the tokenizer '%.*s' cuts words "
+                             "(tokenizer.ggml.pre)",
+                             (int)MIN(name.len, 100), name.p);
+    t->ignore_merges = t->pre->flags & PRE_IGNORE_MERGES;
+    t->add_bos = t->pre->flags & PRE_ADD_BOS;
+    t->escape_spaces = t->pre->flags & PRE_ESCAPE_SPACES;
+    t->clean_spaces = !(t->pre->flags & PRE_KEEP_SPACES);
+    return pretoken_create(t->pre, &t->pretoken, err);
+}
+
+/* What the kind of a tokenizer implies until the file says otherwise. */
+static int set_kind(struct tokenizer *t, struct view model, struct view pre, struct err *err)
+{
+    if (view_is(model, "llama")) {
+        t->kind = KIND_SPM;
+        t->bos = 1;
+        t->eos = 2;
+        t->unk = 0;
+        t->add_bos = true;
+        t->add_space_prefix = true;
+        t->escape_spaces = true;
+        return 0;
+    }
+    t->kind = KIND_BPE;
+    if (view_is(model, "gpt2"))
+        return set_pre(t, pre, err);
+    if (view_is(model, "gemma4"))
+        return set_pre(t, VIEW("gemma4"), err);
+    return err_set_param(err, ERR_UNSUPPORTED, "tokenizer.ggml.model",
+                         "rnbd does not know the tokenizer model '%.*s' (tokenizer.ggml.model)",
+                         (int)MIN(model.len, 100), model.p);
+}
+
+static int read_all(struct tokenizer *t, const struct gguf *g, struct view model, struct view pre,
+                    struct err *err)
+{
+    char pre_text[64];
+    int r;
+
+    if ((r = set_kind(t, model, pre, err)) < 0 || (r = vocab_read(t, g, err)) < 0)
+        return r;
+    /* The ids that a kind implies mean nothing in a smaller vocabulary. */
+    if ((size_t)MAX(t->bos, t->eos) >= t->n_vocab && t->bos >= 0)
+        t->bos = t->eos = -1;
+    if (t->kind == KIND_SPM && !t->scores)
+        return err_set_param(err, ERR_FORMAT, "tokenizer.ggml.scores",
+                             "the tokenizer has no scores (tokenizer.ggml.scores)");
+    if (t->kind == KIND_BPE && (r = bpe_read(t, g, err)) < 0)
+        return r;
+    if ((r = vocab_read_specials(t, g, err)) < 0)
+        return r;
+    snprintf(pre_text, sizeof pre_text, "%.*s", (int)MIN(pre.len, 60), pre.p);
+    vocab_set_attributes(t, g, pre_text);
+    specials_build(t);
+    texts_shrink(&t->texts);
+    return 0;
+}
+
+int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer **ret,
+                         struct err *err)
+{
+    struct tokenizer *t = NULL;
+    struct view model, name = VIEW("default");
+    int r = gguf_get_string(g, "tokenizer.ggml.model", &model, err);
+
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return err_set_param(err, ERR_FORMAT, "tokenizer.ggml.model",
+                             "the file does not say what tokenizer it has (tokenizer.ggml.model)");
+    if (view_is(model, "none") || view_is(model, "no_vocab")) {
+        *ret = NULL;
+        return 0;
+    }
+    r = gguf_get_string(g, "tokenizer.ggml.pre", &name, err);
+    if (r < 0)
+        return r;
+    t = XNEW(struct tokenizer);
+    t->bos = t->eos = t->unk = -1;
+    r = read_all(t, g, model, pre ? view_of(pre) : name, err);
+    if (r == 0) {
+        *ret = t;
+        t = NULL;
+    }
+    tokenizer_destroy(t);
+    return r;
+}
+
+int tokenizer_create(const struct gguf *g, struct tokenizer **ret, struct err *err)
+{
+    return tokenizer_create_pre(g, NULL, ret, err);
+}
+
+void tokenizer_destroy(struct tokenizer *t)
+{
+    if (!t)
+        return;
+    texts_clear(&t->texts);
+    pretoken_destroy(t->pretoken);
+    free(t->attrs);
+    free(t->scores);
+    free(t->specials);
+    free(t->special_lens);
+    free(t->merges);
+    free(t);
+}
+
+size_t tokenizer_memory_bytes(const struct tokenizer *t)
+{
+    size_t bytes = sizeof *t + texts_bytes(&t->texts) + t->n_vocab * sizeof *t->attrs;
+
+    if (t->scores)
+        bytes += t->n_vocab * sizeof *t->scores;
+    if (t->pretoken)
+        bytes += pretoken_bytes(t->pretoken);
+    return bytes + t->n_merge_slots * sizeof *t->merges +
+           (t->n_specials + 1) * (sizeof *t->specials + sizeof *t->special_lens);
+}
+
+static int encode_fragment(const struct tokenizer *t, struct view text, bool after_special,
+                           struct token_list *out, struct err *err)
+{
+    if (t->kind == KIND_SPM)
+        return spm_encode(t, text, after_special, out, err);
+    return bpe_encode(t, text, out, err);
+}
+
+int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
+                           const struct token_span *spans, size_t n_spans, bool add_special,
+                           struct token_list *out, struct err *err)
+{
+    struct fragments f = {0};
+    bool after_special = true; /* the start of the text counts as one */
+    int r = 0;
+
+    if (text.len > TOKENIZER_TEXT_MAX)
+        return err_set(err, ERR_TOO_LARGE, "a text of %zu bytes is too long to be tokenized",
+                       text.len);
+    if (add_special && t->add_bos)
+        token_list_add(out, t->bos);
+    specials_split(t, text, spans, n_spans, &f);
+    for (size_t i = 0; r == 0 && i < f.n; i++) {
+        const struct fragment *part = &f.list[i];
+
+        if (part->id >= 0)
+            token_list_add(out, part->id);
+        else
+            r = encode_fragment(t, view_sub(text, part->from, part->to - part->from), after_special,
+                                out, err);
+        after_special = part->id >= 0;
+    }
+    if (r == 0 && add_special && t->add_eos)
+        token_list_add(out, t->eos);
+    free(f.list);
+    return r;
+}
+
+int tokenizer_encode(const struct tokenizer *t, struct view text, bool add_special,
+                     bool parse_special, struct token_list *out, struct err *err)
+{
+    struct token_span all = {.from = 0, .to = text.len, .trusted = parse_special};
+
+    return tokenizer_encode_spans(t, text, &all, 1, add_special, out, err);
+}

@@ -1,0 +1,170 @@
+/*
+ * tokenizer_priv - what the files of this room share.
+ *
+ * A tokenizer is a vocabulary (texts, attributes, scores, special ids: vocab.c)
+ * and one encoder chosen by tokenizer.ggml.model.  Encoding goes
+ *
+ *     text + spans → fragments (special.c) → words (pretoken.c) → symbols
+ *          merged pair by pair (merge.c) by rank (bpe.c) or score (spm.c)
+ *
+ * Everything in struct tokenizer is written before tokenizer_create returns
+ * and never after.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "common/str.h"
+#include "daemon/gguf/gguf.h"
+#include "daemon/tokenizer/tokenizer.h"
+
+/* Texts are encoded with 32-bit positions; a space may become three bytes. */
+#define TOKENIZER_TEXT_MAX ((size_t)256 << 20)
+
+/* What is known of a token; the types of the file and what its text adds to them. */
+enum {
+    ATTR_NORMAL = 1,
+    ATTR_UNKNOWN = 2,
+    ATTR_CONTROL = 4,
+    ATTR_USER_DEFINED = 8,
+    ATTR_UNUSED = 16,
+    ATTR_BYTE = 32,
+    ATTR_LSTRIP = 64,  /* white space to the left of it belongs to it */
+    ATTR_RSTRIP = 128, /* and to the right */
+    ATTR_EOG = 256,
+    ATTR_SHOWN = 512, /* a control token whose text is always part of the output */
+};
+
+enum tokenizer_kind { KIND_SPM, KIND_BPE };
+
+/*
+ * Byte strings with ids 0, 1, 2 …, and the way back.  Ids below n_vocab are
+ * tokens; above are strings that only occur on the way to one (bpe.c).
+ */
+struct texts {
+    char *pool;
+    size_t pool_len, pool_cap;
+    uint32_t *at; /* [n + 1] in pool */
+    size_t n, at_cap;
+    uint32_t *slots; /* id + 1, or 0; a power of two of them */
+    size_t n_slots;
+};
+
+void texts_init(struct texts *t, size_t expect);
+void texts_clear(struct texts *t);
+/* Appends under the next id; false when the text is there already (nothing is appended). */
+bool texts_add(struct texts *t, struct view text);
+void texts_add_hidden(struct texts *t, struct view text); /* has an id but is never found */
+int32_t texts_find(const struct texts *t, struct view text);
+struct view texts_at(const struct texts *t, size_t id);
+size_t texts_bytes(const struct texts *t);
+void texts_shrink(struct texts *t);
+
+struct bpe_merge {
+    uint32_t left, right; /* ids of texts; left UINT32_MAX: empty slot */
+    uint32_t rank;
+    uint32_t whole;
+};
+
+struct pre_name;
+struct pretoken;
+
+struct tokenizer {
+    enum tokenizer_kind kind;
+    size_t n_vocab;
+    struct texts texts;
+    uint16_t *attrs; /* [n_vocab] */
+    float *scores;   /* [n_vocab], or NULL */
+    size_t max_token_len;
+
+    int32_t bos, eos, unk;
+    bool add_bos, add_eos, add_space_prefix;
+    bool escape_spaces; /* a space is written U+2581 in the vocabulary */
+    bool clean_spaces;  /* decode takes back spaces before punctuation */
+    int32_t byte_token[256];
+
+    /* special.c: sorted by text; lengths distinct and falling */
+    uint32_t *specials;
+    size_t n_specials;
+    uint32_t *special_lens;
+    size_t n_special_lens;
+    uint8_t special_first[256];
+
+    /* bpe.c, pretoken.c */
+    const struct pre_name *pre;
+    struct pretoken *pretoken;
+    bool ignore_merges;
+    struct bpe_merge *merges; /* hash table by (left, right) */
+    size_t n_merge_slots;
+    int32_t byte_symbol[256]; /* id of the text that stands for a byte, or -1 */
+};
+
+void token_list_add(struct token_list *l, int32_t id);
+
+/* vocab.c */
+int vocab_read(struct tokenizer *t, const struct gguf *g, struct err *err);
+int vocab_read_specials(struct tokenizer *t, const struct gguf *g, struct err *err);
+void vocab_set_attributes(struct tokenizer *t, const struct gguf *g, const char *pre);
+/* The byte that the token "<0xNN>" stands for, or -1. */
+int vocab_byte_of(struct view text);
+
+/* bpe.c */
+int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err);
+int bpe_encode(const struct tokenizer *t, struct view text, struct token_list *out,
+               struct err *err);
+/* The character that stands for a byte in a byte-level vocabulary, and back (-1: none). */
+unsigned bpe_char_of_byte(unsigned byte);
+int bpe_byte_of_char(unsigned cp);
+
+/* spm.c; after_special: the text begins a stretch that gets the prefix space */
+int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
+               struct token_list *out, struct err *err);
+
+/* pretoken.c */
+struct pre_name {
+    const char *name;
+    const struct splitter *splitter;
+    unsigned flags;
+};
+
+enum {
+    PRE_IGNORE_MERGES = 1,  /* a word that is a token is that token */
+    PRE_ADD_BOS = 2,        /* unless the file says otherwise */
+    PRE_KEEP_SPACES = 4,    /* decode does not clean spaces */
+    PRE_ESCAPE_SPACES = 8,  /* U+2581 for a space, as SentencePiece */
+    PRE_RAW = 16,           /* symbols are characters, not bytes */
+    PRE_NEWLINES_WHOLE = 32 /* a run of newlines that is a token is that token */
+};
+
+const struct pre_name *pretoken_find(struct view name); /* NULL when unknown */
+int pretoken_create(const struct pre_name *pre, struct pretoken **ret, struct err *err);
+void pretoken_destroy(struct pretoken *p);
+size_t pretoken_bytes(const struct pretoken *p);
+
+/* The ends of the words of a text, in order; the last is the text's length. */
+struct word_ends {
+    uint32_t *ends;
+    size_t n, cap;
+};
+
+/* text is valid UTF-8 of at most 2^32 - 1 bytes. */
+int pretoken_split(const struct pretoken *p, struct view text, struct word_ends *ret,
+                   struct err *err);
+
+/* special.c */
+struct fragment {
+    size_t from, to;
+    int32_t id; /* -1: text */
+};
+
+struct fragments {
+    struct fragment *list;
+    size_t n, cap;
+};
+
+void specials_build(struct tokenizer *t);
+void specials_split(const struct tokenizer *t, struct view text, const struct token_span *spans,
+                    size_t n_spans, struct fragments *ret);
