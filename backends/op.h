@@ -29,15 +29,14 @@ enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2 };
 enum op_rope { OP_ROPE_NORM, OP_ROPE_NEOX }; /* neighbours; halves */
 enum op_gating { OP_GATING_SOFTMAX, OP_GATING_SIGMOID };
 
-/* RoPE frequencies; YaRN by Peng et al. 2023 (arXiv 2309.00071), linear by Chen et al. 2023 (2306.15595). */
+/* RoPE: YaRN by Peng et al. 2023 (arXiv 2309.00071), linear by Chen et al. 2023 (2306.15595). */
 struct op_rope_params {
     enum op_rope type;
     unsigned n_dims;
     float base;
     float freq_scale; /* 1 / factor */
     float ext_factor; /* 0: linear, 1: YaRN's interpolation ramp */
-    float
-        attn_factor; /* magnitude of cos and sin; with ext_factor also times 1 + 0.1 ln(1 / freq_scale) */
+    float attn_factor; /* magnitude of cos, sin; YaRN's 1 + 0.1 ln(1 / freq_scale) comes on top */
     float beta_fast;
     float beta_slow;
     unsigned n_ctx_orig;
@@ -116,8 +115,8 @@ struct op {
 
 /*
  * What changes from batch to batch.  Tensors are bound once with n[1] = the
- * most rows; an op works on the first `rows` of them, and the ops that follow
- * an OP_ROWS in the same run() work on n_out rows.
+ * most rows; an op works on the first `rows` of them.  OP_ROWS and the ops
+ * that follow it in the same run() work on n_out rows.
  *
  * A cache with fewer chunks than positions is a ring: chunk p / OP_KV_CHUNK
  * lies at n[3] modulo.  It must hold every chunk that a row of the batch sees.

@@ -166,7 +166,7 @@ static int check_batch(const struct op *ops, size_t n, const struct op_run *run,
         else if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION)
             r = check_cache(op, run, err);
         else if (op->kind == OP_ROWS)
-            r = check_ids(run->rows_out, run->n_out, rows, "row", err);
+            r = check_ids(run->rows_out, run->n_out, op->src[0].n[1], "row", err);
         if (op->kind == OP_ROWS)
             rows = run->n_out;
         if (r >= 0 && op->dst[0].fmt && rows > tensor_rows(&op->dst[0]))

@@ -1,0 +1,17 @@
+/* Attention over a chunk of keys and values kept as f16. */
+#include "backends/cpu/avx512/attn_avx512.h"
+
+KERNEL(attn, f16, avx512);
+
+static inline void decode(const void *row, float *out, size_t n)
+{
+    const uint16_t *x = row;
+
+    for (size_t d = 0; d < n; d += 16)
+        _mm512_store_ps(out + d, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(tail16(n - d), x + d)));
+}
+
+void attn_f16_avx512(const struct attn *a)
+{
+    attn_avx512(a, decode);
+}
