@@ -140,6 +140,8 @@ int program_run(struct program *p, const struct program_place *place, const stru
         const struct group *g = &p->groups[i];
         int r;
 
+        if (place->tick)
+            place->tick(place->tick_arg);
         if (run->cancel && *run->cancel)
             return err_set(err, ERR_CANCELLED, "cancelled before layer %d",
                            p->nodes[g->from].op.layer);

@@ -120,6 +120,8 @@ void program_destroy(struct program *p);
 size_t program_arena_bytes(const struct program *p);
 size_t program_scratch_bytes(const struct program *p);
 size_t program_n_ops(const struct program *p);
+/* Host memory of the program itself, with all its bindings. */
+size_t program_memory_bytes(const struct program *p);
 
 /* Where a program runs; all borrowed, and the same from call to call for speed. */
 struct program_place {
@@ -127,8 +129,10 @@ struct program_place {
     struct backend *be;
     struct residency *residency;
     const struct sequence *sequence;
-    void *arena;   /* program_arena_bytes, 64-byte aligned */
-    void *scratch; /* program_scratch_bytes */
+    void *arena;             /* program_arena_bytes, 64-byte aligned */
+    void *scratch;           /* program_scratch_bytes */
+    void (*tick)(void *arg); /* before each layer; may be NULL */
+    void *tick_arg;
 };
 
 /*

@@ -316,3 +316,10 @@ size_t program_n_ops(const struct program *p)
 {
     return p->n_nodes;
 }
+
+size_t program_memory_bytes(const struct program *p)
+{
+    return sizeof *p + p->n_nodes * (sizeof *p->nodes + N_BINDINGS * sizeof(struct op)) +
+           p->n_values * (sizeof *p->values + sizeof *p->places) + p->n_groups * sizeof *p->groups +
+           p->n_uses * sizeof *p->uses;
+}

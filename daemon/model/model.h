@@ -30,9 +30,10 @@
 struct model;
 
 struct model_options {
-    size_t n_ctx;              /* 0: the file's training context, capped by what the budget can hold */
-    size_t n_batch;            /* rows of a prefill chunk at most; 0: 512 */
-    const struct format *kv;   /* f16 (NULL), q8_0, q4_0 */
+    size_t n_ctx;   /* 0: the file's training context, capped by what the budget can hold */
+    size_t n_batch; /* rows of a prefill chunk at most; 0: 512 */
+    size_t n_out;   /* rows of logits of one call at most; 0: 4 */
+    const struct format *kv; /* f16 (NULL), q8_0, q4_0, f32 */
 };
 
 /* Sampling defaults of the file (general.sampling.*); has_ says which are there. */
@@ -44,8 +45,8 @@ struct model_sampling {
 
 struct model_info {
     const char *arch;
-    char name[128];  /* general.name, or the file's */
-    char type[32];   /* "Q4_1", of most bytes of weights */
+    char name[128]; /* general.name, or the file's */
+    char type[32];  /* "Q4_1", of most bytes of weights */
     size_t n_params;
     size_t file_bytes;
     size_t n_ctx_train;
@@ -58,15 +59,15 @@ struct model_info {
 
 /* The answer before loading.  All in bytes; the sums are what the ledger will hold. */
 struct model_plan {
-    size_t n_ctx;         /* that would be used */
-    bool ctx_capped;      /* n_ctx 0 was asked and the budget, not the file, decided */
+    size_t n_ctx;    /* that would be used */
+    bool ctx_capped; /* n_ctx 0 was asked and the budget, not the file, decided */
     size_t account[ACCOUNT_COUNT];
-    size_t total;         /* resident when ready */
-    size_t peak;          /* while loading */
-    size_t floor;         /* least budget that can run it at n_ctx; here = peak: everything must be resident */
-    size_t free_bytes;    /* of the budget that was given */
+    size_t total;      /* resident when ready */
+    size_t peak;       /* while loading */
+    size_t floor;      /* least budget for n_ctx; here = peak: all must be resident */
+    size_t free_bytes; /* of the budget that was given */
     bool fits;
-    char advice[256];     /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
+    char advice[256]; /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
     double bytes_per_token; /* weights and KV read for one token of decode at half the context */
 };
 
@@ -77,16 +78,17 @@ const struct gguf *model_gguf(const struct model *m);
 const struct tokenizer *model_tokenizer(const struct model *m); /* NULL: none */
 void model_info(const struct model *m, struct model_info *ret);
 /* Calls fn for each tensor that no table of the architecture uses (for show). */
-void model_unused_tensors(const struct model *m, void (*fn)(void *arg, const struct gguf_tensor *t), void *arg);
+void model_unused_tensors(const struct model *m, void (*fn)(void *arg, const struct gguf_tensor *t),
+                          void *arg);
 
 /* free_bytes: what the budget has left for it. */
-int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops, struct backend *be,
-               size_t free_bytes, struct model_plan *ret, struct err *err);
+int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
+               struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err);
 
 /* Refused (ERR_NOMEM with the plan's sum and advice) before anything is read when it does not fit. */
-int model_load(struct model *m, const struct model_options *opt, struct ledger *l, const struct backend_ops *ops,
-               struct backend *be, residency_progress_fn *progress, void *arg, const _Atomic bool *cancel,
-               struct err *err);
+int model_load(struct model *m, const struct model_options *opt, struct ledger *l,
+               const struct backend_ops *ops, struct backend *be, residency_progress_fn *progress,
+               void *arg, const _Atomic bool *cancel, struct err *err);
 bool model_loaded(const struct model *m);
 size_t model_n_ctx(const struct model *m);
 size_t model_n_batch(const struct model *m);
@@ -97,12 +99,15 @@ struct sequence *model_sequence(struct model *m);
 
 /*
  * Appends n ≤ n_batch ids to the sequence and computes logits for the rows
- * rows_out[n_out] (ascending, relative to the batch).  *ret_logits: [n_out][n_vocab],
- * valid until the next call.  n_out 0 gives none.  Cancelled between two layers:
+ * rows_out[n_out] (ascending, relative to the batch; n_out ≤ the option).
+ * *ret_logits: [n_out][n_vocab], valid until the next call.  n_out 0 gives none.  Cancelled between two layers:
  * ERR_CANCELLED, and the sequence is as before.  ids are checked against the vocabulary.
  */
 int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out, size_t n_out,
                const _Atomic bool *cancel, const float **ret_logits, struct err *err);
 
-/* Called from model_eval between two layers, in its thread: a sign of life while a long batch computes.  NULL: none. */
+/*
+ * Called from model_eval between two layers, in its thread: a sign of life
+ * while a long batch computes.  NULL: none.
+ */
 void model_set_tick(struct model *m, void (*tick)(void *arg), void *arg);

@@ -1,0 +1,152 @@
+/*
+ * arch - a family of models: which keys and tensors its files have, and what a
+ * layer computes.
+ *
+ * To add one: a file arch/NAME.c that defines
+ *
+ *     const struct arch arch_NAME = {...};
+ *
+ * (the list is made from the folder).  keys and tensors are tables: they are
+ * read, checked, priced and loaded from there, and no architecture has loading
+ * code.  layer() says what differs, by the parts of blocks/blocks.h.  A kind
+ * of tensor that no family had before is a row of names.def; a new number a row
+ * of keys.def.
+ *
+ * Facts of a family are from its paper and its published modelling code.
+ *
+ * Any thread; all of it is constant.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "backends/op.h"
+#include "common/alloc.h"
+#include "common/str.h"
+#include "daemon/graph/graph.h"
+#include "daemon/model/hparams.h"
+
+enum tensor_name {
+#define NAME(id, text, in_layer, help) TENSOR_##id,
+#include "daemon/model/names.def"
+#undef NAME
+    TENSOR_COUNT
+};
+
+enum tensor_part { PART_WEIGHT, PART_BIAS, PART_COUNT };
+
+/* A dimension of a tensor, as a number of struct hparams. */
+enum dim {
+    DIM_NONE, /* not there: 1 */
+    DIM_EMBD,
+    DIM_VOCAB,
+    DIM_Q, /* n_heads * head_dim */
+    DIM_K, /* n_kv_heads * head_dim */
+    DIM_V, /* n_kv_heads * v_dim */
+    DIM_O, /* n_heads * v_dim */
+    DIM_HEAD,
+    DIM_ROT_HALF, /* n_rot / 2 */
+    DIM_FF,
+    DIM_EXPERT,
+    DIM_FF_EXP,
+    DIM_FF_SHEXP
+};
+
+enum need {
+    NEED_ALWAYS,
+    NEED_OPTIONAL,
+    NEED_DENSE, /* when the file has no experts; with experts it is not used */
+    NEED_DENSE_OPTIONAL,
+    NEED_MOE /* when it has */
+};
+
+enum tensor_use {
+    USE_VECTOR, /* norms, biases, factors: f32 */
+    USE_MATRIX  /* any format that holds weights */
+};
+
+struct tensor_row {
+    enum tensor_name name;
+    enum tensor_part part;
+    enum need need;
+    enum tensor_use use;
+    enum dim dims[3];
+};
+
+struct key_row {
+    enum key key;
+    bool required;
+};
+
+struct build;
+
+struct arch {
+    const char *name; /* general.architecture */
+    enum op_rope rope;
+    const struct key_row *keys; /* BLOCK_COUNT first */
+    size_t n_keys;
+    const struct tensor_row *tensors;
+    size_t n_tensors;
+    /* What no table can say; may fill in what the file left out. */
+    int (*check)(struct hparams *hp, struct err *err);
+    /* x: what the layer before gave; returns what this one gives. */
+    graph_value (*layer)(struct build *b, int layer, graph_value x);
+};
+
+/* NULL when unknown. */
+const struct arch *arch_find(struct view name);
+/* Names of all, ", " between them. */
+void arch_names(struct str *out);
+
+/* For check(): a family that is nothing without experts; their width, where the file leaves it out, by the dense one. */
+int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
+
+/* Rows that most tables begin with. */
+#define KEYS_TRANSFORMER                                                                           \
+    {KEY_BLOCK_COUNT, true}, {KEY_CONTEXT_LENGTH, true}, {KEY_EMBEDDING_LENGTH, true},             \
+        {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, true}, {KEY_HEAD_COUNT_KV, false},               \
+        {KEY_KEY_LENGTH, false}, {KEY_VALUE_LENGTH, false}, {KEY_RMS_EPS, true},                   \
+        {KEY_ROPE_DIMENSIONS, false}, {KEY_ROPE_BASE, false}, {KEY_ROPE_LINEAR, false},            \
+        {KEY_ROPE_FACTOR, false}, {KEY_ROPE_ORIGINAL, false}, {KEY_ROPE_ATTN_FACTOR, false},       \
+        {KEY_YARN_EXT_FACTOR, false}, {KEY_YARN_ATTN_FACTOR, false}, {KEY_YARN_BETA_FAST, false},  \
+    {                                                                                              \
+        KEY_YARN_BETA_SLOW, false                                                                  \
+    }
+
+#define MATRIX(name, need, ...)                                                                    \
+    {                                                                                              \
+        TENSOR_##name, PART_WEIGHT, NEED_##need, USE_MATRIX,                                       \
+        {                                                                                          \
+            __VA_ARGS__                                                                            \
+        }                                                                                          \
+    }
+#define VECTOR(name, need, dim)                                                                    \
+    {                                                                                              \
+        TENSOR_##name, PART_WEIGHT, NEED_##need, USE_VECTOR,                                       \
+        {                                                                                          \
+            dim                                                                                    \
+        }                                                                                          \
+    }
+#define BIAS(name, need, dim)                                                                      \
+    {                                                                                              \
+        TENSOR_##name, PART_BIAS, NEED_##need, USE_VECTOR,                                         \
+        {                                                                                          \
+            dim                                                                                    \
+        }                                                                                          \
+    }
+
+#define TENSORS_ENDS                                                                               \
+    MATRIX(TOKEN_EMBD, ALWAYS, DIM_EMBD, DIM_VOCAB), VECTOR(OUTPUT_NORM, ALWAYS, DIM_EMBD)
+#define TENSORS_ATTENTION                                                                          \
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q),                  \
+        MATRIX(ATTN_K, ALWAYS, DIM_EMBD, DIM_K), MATRIX(ATTN_V, ALWAYS, DIM_EMBD, DIM_V),          \
+        MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD), VECTOR(FFN_NORM, ALWAYS, DIM_EMBD)
+#define TENSORS_FFN(need)                                                                          \
+    MATRIX(FFN_GATE, need, DIM_EMBD, DIM_FF), MATRIX(FFN_UP, need, DIM_EMBD, DIM_FF),              \
+        MATRIX(FFN_DOWN, need, DIM_FF, DIM_EMBD)
+#define TENSORS_EXPERTS(need)                                                                      \
+    MATRIX(FFN_GATE_INP, need, DIM_EMBD, DIM_EXPERT),                                              \
+        MATRIX(FFN_GATE_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),                             \
+        MATRIX(FFN_UP_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),                               \
+        MATRIX(FFN_DOWN_EXPS, need, DIM_FF_EXP, DIM_EMBD, DIM_EXPERT)

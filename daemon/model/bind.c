@@ -1,0 +1,198 @@
+/* Finds the tensors of an architecture's table in the file.  See arch.h. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/model/model_priv.h"
+
+struct name_info {
+    const char *text;
+    bool in_layer;
+};
+
+static const struct name_info names[TENSOR_COUNT] = {
+#define NAME(id, text, in_layer, help) [TENSOR_##id] = {text, in_layer},
+#include "daemon/model/names.def"
+#undef NAME
+};
+
+#define NAME_TEXT 64
+
+static size_t weight_index(int layer, enum tensor_name name, enum tensor_part part)
+{
+    return ((size_t)(layer + 1) * TENSOR_COUNT + name) * PART_COUNT + part;
+}
+
+const struct graph_weight *model_weight(const struct model *m, int layer, enum tensor_name name,
+                                        enum tensor_part part)
+{
+    return &m->weights[weight_index(names[name].in_layer ? layer : -1, name, part)];
+}
+
+static uint64_t dim_of(const struct hparams *hp, enum dim d)
+{
+    switch (d) {
+    case DIM_NONE: return 1;
+    case DIM_EMBD: return hp->n_embd;
+    case DIM_VOCAB: return hp->n_vocab;
+    case DIM_Q: return (uint64_t)hp->n_heads * hp->head_dim;
+    case DIM_K: return (uint64_t)hp->n_kv_heads * hp->head_dim;
+    case DIM_V: return (uint64_t)hp->n_kv_heads * hp->v_dim;
+    case DIM_O: return (uint64_t)hp->n_heads * hp->v_dim;
+    case DIM_HEAD: return hp->head_dim;
+    case DIM_ROT_HALF: return hp->n_rot / 2;
+    case DIM_FF: return hp->n_ff;
+    case DIM_EXPERT: return hp->n_expert;
+    case DIM_FF_EXP: return hp->n_ff_exp;
+    case DIM_FF_SHEXP: return hp->n_ff_shexp;
+    }
+    return 0;
+}
+
+static bool is_wanted(const struct hparams *hp, enum need need)
+{
+    bool dense = need == NEED_DENSE || need == NEED_DENSE_OPTIONAL;
+
+    return hp->n_expert ? !dense : need != NEED_MOE;
+}
+
+static bool is_required(enum need need)
+{
+    return need != NEED_OPTIONAL && need != NEED_DENSE_OPTIONAL;
+}
+
+static int check_shape(const struct hparams *hp, const struct tensor_row *row,
+                       const struct gguf_tensor *t, const char *text, struct err *err)
+{
+    for (int d = 0; d < 4; d++) {
+        uint64_t want = d < 3 ? dim_of(hp, row->dims[d]) : 1;
+
+        if (t->dims[d] != want)
+            return err_set_param(err, ERR_FORMAT, text,
+                                 "tensor '%s' has %llu in dimension %d, but the metadata says %llu",
+                                 text, (unsigned long long)t->dims[d], d, (unsigned long long)want);
+    }
+    return 0;
+}
+
+/* Weights are floats or blocks of them; integers and f64 are for other things. */
+static bool holds_weights(const struct format *f)
+{
+    static const char *const others[] = {"i8", "i16", "i32", "i64", "f64"};
+
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (strcmp(f->name, others[i]) == 0)
+            return false;
+    return true;
+}
+
+static int check_format(const struct tensor_row *row, const struct gguf_tensor *t, const char *text,
+                        struct err *err)
+{
+    if (row->use == USE_VECTOR && strcmp(t->fmt->name, "f32") != 0)
+        return err_set_param(err, ERR_UNSUPPORTED, text, "tensor '%s' is %s; it must be f32", text,
+                             t->fmt->name);
+    if (row->use == USE_MATRIX && !holds_weights(t->fmt))
+        return err_set_param(err, ERR_UNSUPPORTED, text,
+                             "tensor '%s' is %s, a type that cannot hold weights", text,
+                             t->fmt->name);
+    return 0;
+}
+
+static int bind_one(struct model *m, const struct tensor_row *row, int layer, struct err *err)
+{
+    struct graph_weight *w = &m->weights[weight_index(layer, row->name, row->part)];
+    const char *suffix = row->part == PART_BIAS ? "bias" : "weight";
+    const struct gguf_tensor *t;
+    char text[NAME_TEXT];
+    int r;
+
+    if (layer >= 0)
+        snprintf(text, sizeof text, "blk.%d.%s.%s", layer, names[row->name].text, suffix);
+    else
+        snprintf(text, sizeof text, "%s.%s", names[row->name].text, suffix);
+    t = gguf_find_tensor(m->g, text);
+    if (!t)
+        return is_required(row->need)
+                   ? err_set_param(err, ERR_FORMAT, text,
+                                   "the file has no tensor '%s', which '%s' needs", text,
+                                   m->arch->name)
+                   : 0;
+    r = check_shape(&m->hp, row, t, text, err);
+    if (r >= 0)
+        r = check_format(row, t, text, err);
+    if (r < 0)
+        return r;
+    w->t = tensor_make(t->fmt, NULL, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
+    w->id = (extent_id)m->n_bound;
+    ARRAY_GROW(m->bound, m->n_bound + 1, m->cap_bound);
+    m->bound[m->n_bound++] = t;
+    return 0;
+}
+
+int model_bind(struct model *m, struct err *err)
+{
+    m->n_weights = (size_t)(m->hp.n_layers + 1) * TENSOR_COUNT * PART_COUNT;
+    m->weights = XNEW_ARRAY(struct graph_weight, m->n_weights);
+    for (size_t i = 0; i < m->arch->n_tensors; i++) {
+        const struct tensor_row *row = &m->arch->tensors[i];
+        bool in_layer = names[row->name].in_layer;
+        int from = in_layer ? 0 : -1;
+        int to = in_layer ? (int)m->hp.n_layers : 0;
+
+        if (!is_wanted(&m->hp, row->need))
+            continue;
+        for (int layer = from; layer < to; layer++) {
+            int r = bind_one(m, row, layer, err);
+
+            if (r < 0)
+                return r;
+        }
+    }
+    return 0;
+}
+
+static int layer_of(struct view name)
+{
+    return view_starts(name, VIEW("blk.")) ? atoi(name.p + 4)
+                                           : -1; /* a name of ours: a number stands there */
+}
+
+void model_add_extents(const struct model *m, struct residency *r)
+{
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const struct gguf_tensor *t = m->bound[i];
+        struct extent e = {.part = t->part,
+                           .offset = t->offset,
+                           .bytes = t->bytes,
+                           .layer = layer_of(t->name),
+                           .expert = -1};
+
+        snprintf(e.name, sizeof e.name, "%.*s", (int)t->name.len, t->name.p);
+        residency_add(r, &e);
+    }
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a;
+    const struct gguf_tensor *y = *(const struct gguf_tensor *const *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+void model_unused_tensors(const struct model *m, void (*fn)(void *arg, const struct gguf_tensor *t),
+                          void *arg)
+{
+    const struct gguf_tensor **used = xmemdup(m->bound, m->n_bound * sizeof *used);
+
+    qsort(used, m->n_bound, sizeof *used, by_address);
+    for (size_t i = 0; i < gguf_n_tensors(m->g); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(m->g, i);
+
+        if (!bsearch(&t, used, m->n_bound, sizeof *used, by_address))
+            fn(arg, t);
+    }
+    free(used);
+}

@@ -1,0 +1,48 @@
+/*
+ * blocks - the parts that families share, as functions on a graph under
+ * construction.
+ *
+ * Weights are found by their standard names; a bias is used where the file has
+ * it and the architecture's table allows it.  The last layer cuts its rows to
+ * those whose logits are wanted after attention, before any further product.
+ *
+ * Thread: that of the model.
+ */
+#pragma once
+
+#include "daemon/model/model_priv.h"
+
+struct build {
+    struct graph *g;
+    const struct model *m;
+    const struct hparams *hp;
+    graph_value rope; /* cos and sin of the batch's positions */
+};
+
+/* Embedded tokens; also makes the RoPE table. */
+graph_value blk_embed(struct build *b);
+
+graph_value blk_add(struct build *b, graph_value x, graph_value y);
+/* RMS norm of whole rows by a tensor of the layer (−1: outside). */
+graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer);
+
+struct blk_attention {
+    bool qk_norm; /* RMS norm of each head of q and k before RoPE */
+};
+/* Grouped-query attention over all of the past; x is normed. */
+graph_value blk_attention(struct build *b, int layer, graph_value x,
+                          const struct blk_attention *opt);
+
+/* down(silu(gate x) * up x) */
+graph_value blk_swiglu(struct build *b, int layer, graph_value x);
+
+struct blk_moe {
+    bool normalise; /* weights of the chosen experts sum to 1 */
+};
+/* Softmax router over SwiGLU experts. */
+graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_moe *opt);
+/* One SwiGLU expert that every token uses, times the sigmoid of a gate of its own. */
+graph_value blk_shared_expert(struct build *b, int layer, graph_value x);
+
+/* Norm and output head: the logits. */
+void blk_head(struct build *b, graph_value x);

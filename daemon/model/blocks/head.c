@@ -1,0 +1,13 @@
+/* The exit: norm and output head, or the token table in its place.  See blocks.h. */
+
+#include "daemon/model/blocks/blocks.h"
+
+void blk_head(struct build *b, graph_value x)
+{
+    const struct graph_weight *w = model_weight(b->m, -1, TENSOR_OUTPUT, PART_WEIGHT);
+
+    if (!w->t.fmt)
+        w = model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
+    x = blk_rmsnorm(b, graph_rows(b->g, x), TENSOR_OUTPUT_NORM, -1);
+    graph_output(b->g, graph_matmul1(b->g, x, w, model_weight(b->m, -1, TENSOR_OUTPUT, PART_BIAS)));
+}

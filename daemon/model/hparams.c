@@ -1,0 +1,209 @@
+/* Reads and checks the numbers of the metadata.  See hparams.h. */
+
+#include "daemon/model/hparams.h"
+
+#include <stdio.h>
+
+#include "daemon/model/arch.h"
+
+enum key_type { TYPE_U32, TYPE_F32 };
+
+struct key_info {
+    const char *name;
+    enum key_type type;
+    size_t at; /* in struct hparams */
+    double lo, hi;
+};
+
+static const struct key_info keys[KEY_COUNT] = {
+#define KEY(id, name, type, field, lo, hi)                                                         \
+    [KEY_##id] = {name, TYPE_##type, offsetof(struct hparams, field), lo, hi},
+#include "daemon/model/keys.def"
+#undef KEY
+};
+
+#define KEY_TEXT 128
+
+static void key_text(const struct arch *arch, const char *name, char text[KEY_TEXT])
+{
+    snprintf(text, KEY_TEXT, "%s.%s", arch->name, name);
+}
+
+/* An array of one integer for each layer, all alike, is that integer. */
+static int read_array(const struct gguf_value *v, const char *text, const struct key_info *k,
+                      uint32_t n_layers, uint32_t *out, struct err *err)
+{
+    int64_t first;
+
+    if (!gguf_is_int(v->elem_type))
+        return err_set_param(err, ERR_FORMAT, text, "key '%s' is an array of %s, not of integers",
+                             text, gguf_type_name(v->elem_type));
+    if (v->n != n_layers)
+        return err_set_param(err, ERR_FORMAT, text, "key '%s' has %zu values for %u layers", text,
+                             v->n, n_layers);
+    first = gguf_elem_i64(v, 0);
+    for (size_t i = 1; i < v->n; i++)
+        if (gguf_elem_i64(v, i) != first)
+            return err_set_param(err, ERR_UNSUPPORTED, text,
+                                 "key '%s' differs from layer to layer; this architecture is "
+                                 "supported with one value for all",
+                                 text);
+    if (first < (int64_t)k->lo || first > (int64_t)k->hi)
+        return err_set_param(err, ERR_FORMAT, text, "key '%s' is %lld; it must be %.0f to %.0f",
+                             text, (long long)first, k->lo, k->hi);
+    *out = (uint32_t)first;
+    return 1;
+}
+
+static int read_key(const struct gguf *g, const struct arch *arch, const struct key_row *row,
+                    struct hparams *hp, struct err *err)
+{
+    const struct key_info *k = &keys[row->key];
+    void *field = (char *)hp + k->at;
+    const struct gguf_value *v;
+    char text[KEY_TEXT];
+    int r;
+
+    key_text(arch, k->name, text);
+    v = gguf_find(g, text);
+    if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)
+        r = read_array(v, text, k, hp->n_layers, field, err);
+    else if (k->type == TYPE_U32)
+        r = gguf_get_u32(g, text, (uint32_t)k->lo, (uint32_t)k->hi, field, err);
+    else
+        r = gguf_get_f32(g, text, (float)k->lo, (float)k->hi, field, err);
+    if (r < 0)
+        return r;
+    if (r == 0 && row->required)
+        return err_set_param(err, ERR_FORMAT, text, "the file has no key '%s', which '%s' needs",
+                             text, arch->name);
+    hp->has[row->key] |= r > 0;
+    return 0;
+}
+
+static int read_scaling(const struct gguf *g, const struct arch *arch, struct hparams *hp,
+                        struct err *err)
+{
+    struct view type = {0};
+    char text[KEY_TEXT];
+    int r;
+
+    key_text(arch, "rope.scaling.type", text);
+    r = gguf_get_string(g, text, &type, err);
+    if (r < 0)
+        return r;
+    if (r == 0 || view_is(type, "linear"))
+        hp->rope_scaling = ROPE_SCALING_LINEAR; /* by a factor that is 1 unless said */
+    else if (view_is(type, "none"))
+        hp->rope_scaling = ROPE_SCALING_NONE;
+    else if (view_is(type, "yarn"))
+        hp->rope_scaling = ROPE_SCALING_YARN;
+    else
+        return err_set_param(err, ERR_UNSUPPORTED, text,
+                             "RoPE scaling '%.*s' (key '%s') is not known; known are none, linear, "
+                             "yarn",
+                             (int)MIN(type.len, 40), type.p, text);
+    if (hp->rope_scaling == ROPE_SCALING_YARN && hp->rope_factor < 1.0f)
+        return err_set_param(err, ERR_FORMAT, text,
+                             "YaRN with a factor of %g, below 1, has no meaning",
+                             (double)hp->rope_factor);
+    return 0;
+}
+
+static int derive_heads(struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    if (!hp->has[KEY_HEAD_COUNT_KV])
+        hp->n_kv_heads = hp->n_heads;
+    if (hp->n_kv_heads > hp->n_heads || hp->n_heads % hp->n_kv_heads != 0)
+        return err_set(err, ERR_FORMAT, "%u heads cannot share %u KV heads evenly ('%s.%s')",
+                       hp->n_heads, hp->n_kv_heads, arch->name, keys[KEY_HEAD_COUNT_KV].name);
+    if (!hp->has[KEY_KEY_LENGTH]) {
+        if (hp->n_embd % hp->n_heads != 0)
+            return err_set(err, ERR_FORMAT,
+                           "an embedding of %u does not divide among %u heads, and the file has no "
+                           "'%s.%s'",
+                           hp->n_embd, hp->n_heads, arch->name, keys[KEY_KEY_LENGTH].name);
+        hp->head_dim = hp->n_embd / hp->n_heads;
+    }
+    if (hp->head_dim > (uint32_t)keys[KEY_KEY_LENGTH].hi)
+        return err_set(err, ERR_FORMAT, "heads of %u values are wider than %.0f", hp->head_dim,
+                       keys[KEY_KEY_LENGTH].hi);
+    if (!hp->has[KEY_VALUE_LENGTH])
+        hp->v_dim = hp->head_dim;
+    if (!hp->has[KEY_ROPE_DIMENSIONS])
+        hp->n_rot = hp->head_dim;
+    if (hp->n_rot % 2 != 0 || hp->n_rot > hp->head_dim || hp->n_rot == 0)
+        return err_set(err, ERR_FORMAT,
+                       "RoPE over %u values ('%s.%s') must be even and within a head of %u",
+                       hp->n_rot, arch->name, keys[KEY_ROPE_DIMENSIONS].name, hp->head_dim);
+    return 0;
+}
+
+static int derive_experts(struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    if (!hp->n_expert) {
+        if (hp->n_expert_used)
+            return err_set(err, ERR_FORMAT, "'%s.%s' is %u, but the file has no experts",
+                           arch->name, keys[KEY_EXPERT_USED_COUNT].name, hp->n_expert_used);
+        return 0;
+    }
+    if (!hp->n_expert_used || hp->n_expert_used > hp->n_expert)
+        return err_set(err, ERR_FORMAT, "'%s.%s' is %u; of %u experts it must be 1 to %u",
+                       arch->name, keys[KEY_EXPERT_USED_COUNT].name, hp->n_expert_used,
+                       hp->n_expert, hp->n_expert);
+    return 0;
+}
+
+static int derive_vocab(struct hparams *hp, const struct arch *arch, uint64_t vocab,
+                        struct err *err)
+{
+    if (vocab > (uint64_t)keys[KEY_VOCAB_SIZE].hi)
+        return err_set(err, ERR_FORMAT, "a vocabulary of %llu tokens is more than %.0f",
+                       (unsigned long long)vocab, keys[KEY_VOCAB_SIZE].hi);
+    if (vocab)
+        hp->n_vocab = (uint32_t)vocab;
+    if (!hp->n_vocab)
+        return err_set(err, ERR_FORMAT, "the file has neither a vocabulary nor a key '%s.%s'",
+                       arch->name, keys[KEY_VOCAB_SIZE].name);
+    return 0;
+}
+
+int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, struct hparams *ret,
+                 struct err *err)
+{
+    struct hparams hp = {.rope_base = 10000.0f,
+                         .rope_factor = 1.0f,
+                         .rope_attn_factor = 1.0f,
+                         .yarn_ext_factor = 1.0f,
+                         .yarn_attn_factor = 1.0f,
+                         .yarn_beta_fast = 32.0f,
+                         .yarn_beta_slow = 1.0f,
+                         .expert_scale = 1.0f};
+    int r;
+
+    /* BLOCK_COUNT stands first in every table: arrays are checked against it. */
+    for (size_t i = 0; i < arch->n_keys; i++) {
+        r = read_key(g, arch, &arch->keys[i], &hp, err);
+        if (r < 0)
+            return r;
+    }
+    /* Each layer has tensors of its own: a count beyond them would only size tables. */
+    if (hp.n_layers > gguf_n_tensors(g))
+        return err_set(err, ERR_FORMAT, "'%s.%s' says %u layers, but the file has %zu tensors",
+                       arch->name, keys[KEY_BLOCK_COUNT].name, hp.n_layers, gguf_n_tensors(g));
+    if (!hp.has[KEY_ROPE_ORIGINAL])
+        hp.n_ctx_orig = hp.n_ctx_train;
+    r = read_scaling(g, arch, &hp, err);
+    if (r >= 0)
+        r = derive_vocab(&hp, arch, vocab, err);
+    if (r >= 0)
+        r = derive_heads(&hp, arch, err);
+    if (r >= 0)
+        r = derive_experts(&hp, arch, err);
+    if (r >= 0 && arch->check)
+        r = arch->check(&hp, err);
+    if (r < 0)
+        return r;
+    *ret = hp;
+    return 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * hparams - the numbers of a model's metadata, checked.
+ *
+ * keys.def lists the keys: name, type, field, range.  An architecture says
+ * which of them it reads and which it needs (arch.h).  After hparams_read every
+ * number is in its range, so sizes made of them cannot overflow 64 bits, and
+ * what the file leaves out has the value that its family means by that.
+ *
+ * Any one thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/err.h"
+#include "daemon/gguf/gguf.h"
+
+enum key {
+#define KEY(id, name, type, field, lo, hi) KEY_##id,
+#include "daemon/model/keys.def"
+#undef KEY
+    KEY_COUNT
+};
+
+enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN };
+
+struct hparams {
+    bool has[KEY_COUNT]; /* the file has the key */
+    uint32_t n_ctx_train, n_embd, n_layers, n_ff, n_vocab;
+    uint32_t n_heads, n_kv_heads, head_dim, v_dim;
+    float rms_eps, attention_scale;
+    uint32_t n_rot, n_ctx_orig;
+    float rope_base, rope_factor, rope_attn_factor;
+    float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
+    enum rope_scaling rope_scaling;
+    uint32_t n_expert, n_expert_used, n_ff_exp, n_ff_shexp;
+    float expert_scale;
+};
+
+struct arch;
+
+/* vocab: tokens of the tokenizer, 0 when the file has none (then vocab_size says). */
+int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, struct hparams *ret,
+                 struct err *err);

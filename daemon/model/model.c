@@ -1,0 +1,254 @@
+/* Opening, closing and describing a model; running a batch.  See model.h. */
+
+#include "daemon/model/model.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/thread.h"
+#include "daemon/model/model_priv.h"
+
+/* "x.gguf" of a path, without the end. */
+static char *name_of_path(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = xstrdup(slash ? slash + 1 : path);
+    size_t n = strlen(name);
+
+    if (n > 5 && strcmp(name + n - 5, ".gguf") == 0)
+        name[n - 5] = '\0';
+    return name;
+}
+
+static int read_arch(struct model *m, struct err *err)
+{
+    struct view name = {0};
+    struct str known = {0};
+    int r = gguf_get_string(m->g, "general.architecture", &name, err);
+
+    if (r < 0)
+        return r;
+    if (r == 0)
+        return err_set_param(err, ERR_FORMAT, "general.architecture",
+                             "the file does not name an architecture ('general.architecture')");
+    m->arch = arch_find(name);
+    if (m->arch)
+        return 0;
+    arch_names(&known);
+    r = err_set_param(err, ERR_UNSUPPORTED, "general.architecture",
+                      "architecture '%.*s' is not supported; supported are %s",
+                      (int)MIN(name.len, 60), name.p, str_text(&known));
+    str_clear(&known);
+    return r;
+}
+
+static int read_text(struct model *m, struct err *err)
+{
+    struct view text = {0};
+    int r = gguf_get_string(m->g, "tokenizer.chat_template", &text, err);
+
+    if (r < 0)
+        return r;
+    if (r > 0)
+        m->chat_template = view_dup(text);
+    text = (struct view){0};
+    if (gguf_get_string(m->g, "general.name", &text, NULL) > 0 && text.len)
+        m->name = view_dup(text);
+    else
+        m->name = name_of_path(gguf_path(m->g, 0));
+    return tokenizer_create(m->g, &m->tokenizer, err);
+}
+
+int model_open(const char *path, struct model **ret, struct err *err)
+{
+    struct model *m = XNEW(struct model);
+    int r = gguf_open(path, &m->g, err);
+
+    if (r >= 0)
+        r = read_arch(m, err);
+    if (r >= 0)
+        r = read_text(m, err);
+    if (r >= 0)
+        r = hparams_read(m->g, m->arch, m->tokenizer ? tokenizer_n_vocab(m->tokenizer) : 0, &m->hp,
+                         err);
+    if (r >= 0)
+        r = model_bind(m, err);
+    if (r < 0)
+        model_close(m);
+    else
+        *ret = m;
+    return r < 0 ? r : 0;
+}
+
+void model_close(struct model *m)
+{
+    if (!m)
+        return;
+    model_unload(m);
+    free(m->weights);
+    free(m->bound);
+    free(m->chat_template);
+    free(m->name);
+    tokenizer_destroy(m->tokenizer);
+    gguf_close(m->g);
+    free(m);
+}
+
+const struct gguf *model_gguf(const struct model *m)
+{
+    return m->g;
+}
+
+const struct tokenizer *model_tokenizer(const struct model *m)
+{
+    return m->tokenizer;
+}
+
+bool model_loaded(const struct model *m)
+{
+    return m->loaded;
+}
+
+size_t model_n_ctx(const struct model *m)
+{
+    return m->n_ctx;
+}
+
+size_t model_n_batch(const struct model *m)
+{
+    return m->n_batch;
+}
+
+struct sequence *model_sequence(struct model *m)
+{
+    return m->sequence;
+}
+
+void model_residency(const struct model *m, struct residency_stats *ret)
+{
+    *ret = (struct residency_stats){0};
+    if (m->residency)
+        residency_stats(m->residency, ret);
+}
+
+/* The format of most bytes, in the spelling that people know ("Q4_K"). */
+static void main_type(const struct model *m, char *out, size_t cap)
+{
+    uint64_t bytes[FORMAT_COUNT] = {0};
+    enum format_id most = 0;
+    size_t i;
+
+    for (i = 0; i < m->n_bound; i++)
+        bytes[format_id_of(m->bound[i]->fmt)] += m->bound[i]->bytes;
+    for (int f = 1; f < FORMAT_COUNT; f++)
+        if (bytes[f] > bytes[most])
+            most = f;
+    snprintf(out, cap, "%s", format_of(most)->name);
+    for (i = 0; out[i]; i++)
+        out[i] = (char)toupper((unsigned char)out[i]);
+}
+
+static void read_sampling(const struct gguf *g, struct model_sampling *s)
+{
+    uint32_t top_k = 0;
+
+    /* A value that is out of range is not used: these are only defaults. */
+    s->has_temperature =
+        gguf_get_f32(g, "general.sampling.temp", 0.0f, 100.0f, &s->temperature, NULL) > 0;
+    s->has_top_k = gguf_get_u32(g, "general.sampling.top_k", 0, INT32_MAX, &top_k, NULL) > 0;
+    s->top_k = (int32_t)top_k;
+    s->has_top_p = gguf_get_f32(g, "general.sampling.top_p", 0.0f, 1.0f, &s->top_p, NULL) > 0;
+    s->has_min_p = gguf_get_f32(g, "general.sampling.min_p", 0.0f, 1.0f, &s->min_p, NULL) > 0;
+    s->has_repeat_penalty = gguf_get_f32(g, "general.sampling.penalty_repeat", 0.0f, 100.0f,
+                                         &s->repeat_penalty, NULL) > 0;
+}
+
+void model_info(const struct model *m, struct model_info *ret)
+{
+    const struct hparams *hp = &m->hp;
+    const struct format *kv = m->kv ? m->kv : format_of(FORMAT_f16);
+
+    *ret = (struct model_info){
+        .arch = m->arch->name,
+        .file_bytes = gguf_file_bytes(m->g),
+        .n_ctx_train = hp->n_ctx_train,
+        .n_layers = hp->n_layers,
+        .n_embd = hp->n_embd,
+        .n_vocab = hp->n_vocab,
+        .n_heads = hp->n_heads,
+        .n_kv_heads = hp->n_kv_heads,
+        .n_experts = hp->n_expert,
+        .n_experts_used = hp->n_expert_used,
+        .kv_bytes_per_token = model_kv_bytes_per_token(m, kv),
+        .chat_template = m->chat_template,
+        .has_tokenizer = m->tokenizer != NULL,
+    };
+    snprintf(ret->name, sizeof ret->name, "%s", m->name);
+    main_type(m, ret->type, sizeof ret->type);
+    for (size_t i = 0; i < m->n_bound; i++)
+        ret->n_params += m->bound[i]->dims[0] * m->bound[i]->dims[1] * m->bound[i]->dims[2] *
+                         m->bound[i]->dims[3];
+    read_sampling(m->g, &ret->sampling);
+}
+
+static int check_batch(const struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out,
+                       size_t n_out, struct err *err)
+{
+    size_t used = sequence_length(m->sequence);
+
+    if (!n || n > m->n_batch)
+        return err_set(err, ERR_INVALID, "a batch of %zu ids; it must be 1 to %zu", n, m->n_batch);
+    if (n_out > m->n_out)
+        return err_set(err, ERR_INVALID,
+                       "logits of %zu rows are wanted; one call gives at most %zu", n_out,
+                       m->n_out);
+    if (n > m->n_ctx - used)
+        return err_set(
+            err, ERR_TOO_LARGE,
+            "%zu tokens do not fit behind the %zu in a context of %zu; shorten the prompt or "
+            "load with a larger context",
+            n, used, m->n_ctx);
+    for (size_t i = 0; i < n; i++)
+        if (ids[i] < 0 || (uint32_t)ids[i] >= m->hp.n_vocab)
+            return err_set(err, ERR_INVALID, "token id %d is outside the vocabulary of %u", ids[i],
+                           m->hp.n_vocab);
+    for (size_t i = 0; i < n_out; i++)
+        if (rows_out[i] < 0 || (size_t)rows_out[i] >= n || (i && rows_out[i] <= rows_out[i - 1]))
+            return err_set(err, ERR_INVALID,
+                           "row %d is not in ascending order within the batch of %zu", rows_out[i],
+                           n);
+    return 0;
+}
+
+void model_set_tick(struct model *m, void (*tick)(void *arg), void *arg)
+{
+    m->place.tick = tick;
+    m->place.tick_arg = arg;
+}
+
+int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out, size_t n_out,
+               const _Atomic bool *cancel, const float **ret_logits, struct err *err)
+{
+    struct op_run run = {
+        .tokens = ids, .rows = n, .rows_out = rows_out, .n_out = n_out, .cancel = cancel};
+    const float *logits;
+    int r;
+
+    thread_assert(THREAD_ENGINE);
+    if (!m->loaded)
+        return err_set(err, ERR_INTERNAL, "model '%s' is used before it is loaded", m->name);
+    r = check_batch(m, ids, n, rows_out, n_out, err);
+    if (r < 0)
+        return r;
+    run.pos = sequence_length(m->sequence);
+    r = program_run(m->program, &m->place, &run, &logits, err);
+    if (r < 0)
+        return r;
+    sequence_append(m->sequence, ids, n);
+    if (ret_logits)
+        *ret_logits = logits;
+    return 0;
+}

@@ -1,0 +1,72 @@
+/* What the files of this room share: the insides of a model. */
+#pragma once
+
+#include "daemon/graph/graph.h"
+#include "daemon/model/arch.h"
+#include "daemon/model/hparams.h"
+#include "daemon/model/model.h"
+
+#define MODEL_BATCH_DEFAULT 512
+#define MODEL_BATCH_MAX     4096
+#define MODEL_OUT_DEFAULT   4
+#define MODEL_CTX_STEP      256 /* a capped context is a multiple of it */
+
+struct model {
+    struct gguf *g;
+    struct tokenizer *tokenizer; /* NULL: none */
+    const struct arch *arch;
+    struct hparams hp;
+    char *chat_template; /* NULL: none */
+    char *name;
+    /* [n_layers + 1][TENSOR_COUNT][PART_COUNT]; row 0 holds what is outside the layers */
+    struct graph_weight *weights;
+    size_t n_weights;
+    const struct gguf_tensor **bound; /* by extent id */
+    size_t n_bound, cap_bound;
+
+    /* of a load */
+    bool loaded;
+    struct ledger *ledger;
+    struct program_place place;
+    struct program *program;
+    struct residency *residency;
+    struct sequence *sequence;
+    struct region scratch; /* the arena, then the backend's scratch */
+    size_t scratch_charged, text_charged;
+    size_t n_ctx, n_batch, n_out;
+    const struct format *kv;
+};
+
+/* Where a weight stands; fmt NULL when the file has none.  layer −1: outside the layers. */
+const struct graph_weight *model_weight(const struct model *m, int layer, enum tensor_name name,
+                                        enum tensor_part part);
+
+/* bind.c: finds and proves every tensor of the architecture's table. */
+int model_bind(struct model *m, struct err *err);
+/* Declares all bound tensors, in the order of their ids. */
+void model_add_extents(const struct model *m, struct residency *r);
+
+/* What a model would take at a context (plan.c). */
+struct sizes {
+    size_t account[ACCOUNT_COUNT]; /* staging among them: held while loading alone */
+    size_t total, peak;
+};
+
+/* Options with the defaults in the place of zeros, and checked. */
+int model_options_check(const struct model *m, const struct model_options *opt,
+                        struct model_options *ret, struct err *err);
+/* opt has been checked and says n_ctx; *ret_program may be NULL. */
+int model_sizes(const struct model *m, const struct model_options *opt,
+                const struct backend_ops *ops, struct backend *be, struct sizes *ret,
+                struct program **ret_program, struct err *err);
+/* The layout of a sequence; layers: [n_layers]. */
+struct sequence_layout model_layout(const struct model *m, const struct model_options *opt,
+                                    struct sequence_layer *layers);
+/* Arena and the backend's scratch as one region. */
+size_t model_scratch_bytes(const struct program *p);
+/* Bytes of KV of one position. */
+size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv);
+/* load.c: gives back what a load holds, also a half-done one. */
+void model_unload(struct model *m);
+/* A fresh graph of the whole model. */
+struct graph *model_graph(const struct model *m);
