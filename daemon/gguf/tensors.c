@@ -147,7 +147,7 @@ int read_directory(struct cursor *c, const struct head *h, const struct table *t
                    unsigned part, uint64_t file_bytes, struct directory *dir, struct err *err)
 {
     size_t first = dir->n, n = (size_t)h->n_tensors;
-    uint64_t alignment, data_start;
+    uint64_t alignment = 0, data_start;
     int r = read_alignment(c, t, &alignment, err);
 
     if (r < 0)
