@@ -23,11 +23,11 @@ struct engine;
 struct control;
 
 struct control_options {
-    char *socket;      /* path */
-    unsigned mode;     /* of the socket file, 0660 */
+    char *socket;  /* path */
+    unsigned mode; /* of the socket file, 0660 */
     size_t connections_max;
     size_t send_max_bytes; /* a peer that does not read is cut off past this */
-    int inherited_fd;  /* a listening socket from systemd; -1 none */
+    int inherited_fd;      /* a listening socket from systemd; -1 none */
 };
 
 /* What main lends: things that are neither the engine's nor control's. */
@@ -41,6 +41,7 @@ struct control_hooks {
 };
 
 int control_create(const struct control_options *opt, const struct control_hooks *hooks,
-                   struct event_base *base, struct engine *e, struct control **ret, struct err *err);
+                   struct event_base *base, struct engine *e, struct control **ret,
+                   struct err *err);
 void control_stop_accepting(struct control *c);
 void control_destroy(struct control *c);

@@ -1,0 +1,150 @@
+/* Methods about models: list, load, unload, show, plan. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/json.h"
+#include "common/log.h"
+#include "daemon/control/control_priv.h"
+
+json_t *json_of_model(const struct model_status *m)
+{
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", m->name, "path", m->path, "state",
+                          model_state_name(m->state), "arch", m->arch, "type", m->type);
+
+    json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->file_bytes));
+    json_object_set_new(o, "params", json_integer((json_int_t)m->n_params));
+    json_object_set_new(o, "ctx", json_integer((json_int_t)m->n_ctx));
+    json_object_set_new(o, "ctx_train", json_integer((json_int_t)m->n_ctx_train));
+    json_object_set_new(o, "kv", json_string(m->kv));
+    json_object_set_new(o, "resident_bytes", json_integer((json_int_t)m->resident_bytes));
+    json_object_set_new(o, "total_bytes", json_integer((json_int_t)m->total_bytes));
+    json_object_set_new(o, "charged_bytes", json_integer((json_int_t)m->charged_bytes));
+    json_object_set_new(o, "progress", json_integer((json_int_t)m->progress));
+    json_object_set_new(o, "total", json_integer((json_int_t)m->total));
+    json_object_set_new(o, "idle_ms", json_integer(m->idle_ms));
+    json_object_set_new(o, "until_ms", json_integer(m->until_ms));
+    json_object_set_new(o, "pin", json_boolean(m->pin));
+    json_object_set_new(o, "busy", json_boolean(m->busy));
+    json_object_set_new(o, "pp_per_second", json_real(m->pp_per_s));
+    json_object_set_new(o, "tg_per_second", json_real(m->tg_per_s));
+    json_object_set_new(o, "error",
+                        *m->error ? json_text(m->error, strlen(m->error)) : json_null());
+    return o;
+}
+
+static bool is_loaded(enum model_state s)
+{
+    return s == MODEL_READY || s == MODEL_LOADING || s == MODEL_DRAINING;
+}
+
+int on_model_list(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct engine *e = c->peer->control->engine;
+    size_t n = engine_models(e, NULL, 0);
+    struct model_status *list = XNEW_ARRAY(struct model_status, n);
+    json_t *models = json_array();
+    bool loaded = false;
+    int r = json_get_bool(params, "loaded", &loaded, err);
+
+    n = MIN(n, engine_models(e, list, n));
+    for (size_t i = 0; i < n; i++)
+        if (!loaded || is_loaded(list[i].state))
+            json_array_append_new(models, json_of_model(&list[i]));
+    free(list);
+    if (r < 0) {
+        json_decref(models);
+        return r;
+    }
+    *ret_result = json_pack("{s:o}", "models", models);
+    return 1;
+}
+
+static int started(struct call *c, int64_t job)
+{
+    if (job < 0)
+        return (int)job;
+    c->job = job;
+    return 0;
+}
+
+static void log_change(const struct call *c, const char *what, const char *target)
+{
+    log_info(what, "'%s' uid=%d pid=%d", target, (int)c->peer->who.uid, (int)c->peer->who.pid);
+}
+
+int on_model_load(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct load_spec spec = {.ttl_ms = -1, .pin = -1};
+    struct job_sink sink = call_sink(c);
+    int64_t ctx = 0;
+    bool pin = false;
+    int r;
+
+    (void)ret_result;
+    r = json_get_string(params, "target", &spec.target, err);
+    if (r >= 0)
+        r = json_get_string(params, "name", &spec.name, err);
+    if (r >= 0)
+        r = json_get_int(params, "ctx", 1, INT32_MAX, &ctx, err);
+    if (r >= 0)
+        r = json_get_string(params, "kv", &spec.kv, err);
+    if (r >= 0)
+        r = param_time(params, "ttl", &spec.ttl_ms, err);
+    if (r >= 0)
+        r = json_get_bool(params, "pin", &pin, err);
+    if (r < 0)
+        return r;
+    if (r == 1)
+        spec.pin = pin;
+    spec.n_ctx = (size_t)ctx;
+    log_change(c, "load asked for", spec.target);
+    return started(c, engine_load(c->peer->control->engine, &spec, &sink, err));
+}
+
+int on_model_unload(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct job_sink sink = call_sink(c);
+    const char *name = NULL;
+    bool force = false;
+    int r = json_get_string(params, "name", &name, err);
+
+    (void)ret_result;
+    if (r >= 0)
+        r = json_get_bool(params, "force", &force, err);
+    if (r < 0)
+        return r;
+    log_change(c, "unload asked for", name);
+    return started(c, engine_unload(c->peer->control->engine, name, force, &sink, err));
+}
+
+int on_model_show(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct job_sink sink = call_sink(c);
+    const char *target = NULL;
+    int r = json_get_string(params, "target", &target, err);
+
+    (void)ret_result;
+    return r < 0 ? r : started(c, engine_show(c->peer->control->engine, target, &sink, err));
+}
+
+int on_model_plan(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct job_sink sink = call_sink(c);
+    const char *target = NULL, *kv = NULL;
+    int64_t ctx = 0;
+    uint64_t ram = 0;
+    int r = json_get_string(params, "target", &target, err);
+
+    (void)ret_result;
+    if (r >= 0)
+        r = json_get_int(params, "ctx", 1, INT32_MAX, &ctx, err);
+    if (r >= 0)
+        r = json_get_string(params, "kv", &kv, err);
+    if (r >= 0)
+        r = param_size(c->peer->control, params, "ram", &ram, err);
+    if (r < 0)
+        return r;
+    return started(c,
+                   engine_plan(c->peer->control->engine, target, (size_t)ctx, kv, ram, &sink, err));
+}
