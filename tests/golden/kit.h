@@ -38,3 +38,6 @@ int kit_sampler(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_chat(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_tok(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_malformed(const char *kit_dir, const char *match, struct kit_result *r);
+/* Whole models: logits, greedy continuations, batches against single tokens. */
+int kit_models(const char *kit_dir, const char *match, struct kit_result *r);
+int kit_quant(const char *kit_dir, const char *match, struct kit_result *r);
