@@ -16,11 +16,12 @@
 static double int8_peak; /* Gop/s of one thread */
 static double fma_peak;
 
+/* The thread's own time: what other processes take from it does not count. */
 static double now_s(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -148,37 +149,42 @@ struct sweep {
 struct seat {
     struct sweep *s;
     unsigned thread;
+    double seconds;
 };
 
 static void *sit(void *arg)
 {
     struct seat *seat = arg;
+    double t;
 
     pthread_barrier_wait(&seat->s->start);
+    t = now_s();
     seat->s->run(seat->s->arg, seat->thread, seat->s->threads);
+    seat->seconds = now_s() - t;
     return NULL;
 }
+
+/* Of the thread that took longest. */
 
 static double sweep(void (*run)(void *, unsigned, unsigned), void *arg, unsigned threads)
 {
     struct sweep s = {.run = run, .arg = arg, .threads = threads};
     struct seat seats[MAX_THREADS];
     pthread_t ids[MAX_THREADS];
-    double t;
+    double longest = 0;
 
     pthread_barrier_init(&s.start, NULL, threads);
-    for (unsigned i = 1; i < threads; i++) {
-        seats[i] = (struct seat){&s, i};
+    for (unsigned i = 0; i < threads; i++)
+        seats[i] = (struct seat){.s = &s, .thread = i};
+    for (unsigned i = 1; i < threads; i++)
         pthread_create(&ids[i], NULL, sit, &seats[i]);
-    }
-    pthread_barrier_wait(&s.start);
-    t = now_s();
-    run(arg, 0, threads);
+    sit(&seats[0]);
     for (unsigned i = 1; i < threads; i++)
         pthread_join(ids[i], NULL);
-    t = now_s() - t;
     pthread_barrier_destroy(&s.start);
-    return t;
+    for (unsigned i = 0; i < threads; i++)
+        longest = seats[i].seconds > longest ? seats[i].seconds : longest;
+    return longest;
 }
 
 /* -- matvec ------------------------------------------------------------------------------ */
@@ -246,8 +252,8 @@ static void fill_arena(const struct format *f, size_t row_bytes, size_t n)
         memcpy(at + done, at, done + bytes <= ARENA_BYTES ? bytes : ARENA_BYTES - done);
 }
 
-/* In cache: how many times as fast as the twin. */
-static double times_twin(struct matrix_bench *b)
+/* In cache: how many times as fast as the twin, and how fast. */
+static double times_twin(struct matrix_bench *b, double *ret_gb_s)
 {
     struct matrix_bench small = *b;
     double fast[SAMPLES], slow[SAMPLES];
@@ -258,8 +264,10 @@ static double times_twin(struct matrix_bench *b)
         small.matvec = b->row->twin.matvec;
         slow[i] = sweep(run_matvec, &small, 1);
         small.matvec = b->row->kernel.matvec;
+        sweep(run_matvec, &small, 1);
         fast[i] = sweep(run_matvec, &small, 1);
     }
+    *ret_gb_s = (double)(small.m.rows * small.m.row_bytes) / median(fast, SAMPLES) * 1e-9;
     return median(slow, SAMPLES) / median(fast, SAMPLES);
 }
 
@@ -288,7 +296,7 @@ static void bench_matvec(const struct row *r, unsigned threads)
     bytes = (double)(b.matrices * b.m.rows * b.m.row_bytes);
 
     for (b.m.cols = 1; b.m.cols <= 4; b.m.cols++) {
-        double read[SAMPLES], kernel[SAMPLES], share[SAMPLES], t;
+        double read[SAMPLES], kernel[SAMPLES], share[SAMPLES], t, cached, times;
 
         for (size_t i = 0; i < SAMPLES; i++) {
             read[i] = sweep(run_read, &b, threads);
@@ -296,11 +304,12 @@ static void bench_matvec(const struct row *r, unsigned threads)
             share[i] = read[i] / kernel[i];
         }
         t = median(kernel, SAMPLES);
-        printf("%s_%s_%s cols %zu: %.0f ns, %.1f GB/s, %.0f Gop/s, %.1f x scalar, %.0f %% of the "
-               "read loop (%.1f GB/s)\n",
+        times = times_twin(&b, &cached);
+        printf("%s_%s_%s cols %zu: %.0f ns, %.1f GB/s, %.0f %% of the read loop (%.1f GB/s), "
+               "%.0f Gop/s; in cache %.1f GB/s, %.1f x scalar\n",
                r->op, r->fmt, r->tier, b.m.cols, t / (double)b.matrices * 1e9, bytes / t * 1e-9,
-               2.0 * (double)(b.matrices * b.m.rows * b.m.n * b.m.cols) / t * 1e-9, times_twin(&b),
-               100 * median(share, SAMPLES), bytes / median(read, SAMPLES) * 1e-9);
+               100 * median(share, SAMPLES), bytes / median(read, SAMPLES) * 1e-9,
+               2.0 * (double)(b.matrices * b.m.rows * b.m.n * b.m.cols) / t * 1e-9, cached, times);
         if (row_is_twin(r))
             break;
     }

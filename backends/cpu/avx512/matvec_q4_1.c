@@ -1,0 +1,6 @@
+/* q4_1 × int8 activations by VNNI; see matvec32_avx512.h. */
+#include "backends/cpu/avx512/matvec32_avx512.h"
+
+KERNEL(matvec, q4_1, avx512);
+
+MATVEC32(q4_1)
