@@ -1,0 +1,6 @@
+/* q2_k × int8 activations by VNNI; see matvec256_avx512.h. */
+#include "backends/cpu/avx512/matvec256_avx512.h"
+
+KERNEL(matvec, q2_k, avx512);
+
+MATVEC256(q2_k)
