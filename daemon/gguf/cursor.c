@@ -8,19 +8,20 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
+#include "common/utf8.h"
 #include "daemon/gguf/gguf_priv.h"
 
 #define STORE_BLOCK_BYTES 65536u
 
-struct store_block {
-    struct store_block *next;
+struct gguf_store_block {
+    struct gguf_store_block *next;
     size_t used, cap;
     _Alignas(16) unsigned char bytes[];
 };
 
-void *store_alloc(struct store *s, size_t bytes, size_t align)
+void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align)
 {
-    struct store_block *b = s->blocks;
+    struct gguf_store_block *b = s->blocks;
     size_t at = b ? (b->used + align - 1) / align * align : 0;
 
     if (!b || at > b->cap || bytes > b->cap - at) {
@@ -44,20 +45,20 @@ void *store_alloc(struct store *s, size_t bytes, size_t align)
     return b->bytes + at;
 }
 
-void store_clear(struct store *s)
+void gguf_store_clear(struct gguf_store *s)
 {
-    struct store_block *b = s->blocks;
+    struct gguf_store_block *b = s->blocks;
 
     while (b) {
-        struct store_block *next = b->next;
+        struct gguf_store_block *next = b->next;
 
         free(b);
         b = next;
     }
-    *s = (struct store){0};
+    *s = (struct gguf_store){0};
 }
 
-void cursor_init(struct cursor *c, const char *path, int fd, uint64_t file_bytes)
+void gguf_cursor_init(struct gguf_cursor *c, const char *path, int fd, uint64_t file_bytes)
 {
     c->path = path;
     c->fd = fd;
@@ -68,12 +69,13 @@ void cursor_init(struct cursor *c, const char *path, int fd, uint64_t file_bytes
     c->filled = 0;
 }
 
-uint64_t cursor_left(const struct cursor *c)
+uint64_t gguf_cursor_left(const struct gguf_cursor *c)
 {
     return c->end - c->pos;
 }
 
-int cursor_fail(const struct cursor *c, struct err *err, enum err_kind kind, const char *fmt, ...)
+int gguf_cursor_fail(const struct gguf_cursor *c, struct err *err, enum err_kind kind,
+                     const char *fmt, ...)
 {
     char text[400];
     va_list ap;
@@ -85,7 +87,7 @@ int cursor_fail(const struct cursor *c, struct err *err, enum err_kind kind, con
 }
 
 /* Reads up to n bytes at the place where the buffer ends; 0 is the end of a file that has shrunk. */
-static int pread_some(struct cursor *c, void *out, size_t n, size_t *ret_got, struct err *err)
+static int pread_some(struct gguf_cursor *c, void *out, size_t n, size_t *ret_got, struct err *err)
 {
     ssize_t got;
 
@@ -95,24 +97,29 @@ static int pread_some(struct cursor *c, void *out, size_t n, size_t *ret_got, st
     if (got < 0)
         return err_set_errno(err, ERR_IO, errno, "cannot read '%.200s'", c->path);
     if (got == 0)
-        return cursor_fail(c, err, ERR_FORMAT, "became shorter while it was read");
+        return gguf_cursor_fail(c, err, ERR_FORMAT, "became shorter while it was read");
     *ret_got = (size_t)got;
     return 0;
 }
 
-int cursor_read(struct cursor *c, void *out, size_t n, struct err *err)
+static int past_limit(const struct gguf_cursor *c, struct err *err)
+{
+    return gguf_cursor_fail(c, err, ERR_UNSUPPORTED,
+                            "has more than %" PRIu64 " MiB of metadata, which rnbd refuses",
+                            GGUF_META_MAX_BYTES >> 20);
+}
+
+int gguf_cursor_read(struct gguf_cursor *c, void *out, size_t n, struct err *err)
 {
     unsigned char *p = out;
 
-    if (n > cursor_left(c)) {
+    if (n > gguf_cursor_left(c)) {
         if (c->capped)
-            return cursor_fail(c, err, ERR_UNSUPPORTED,
-                               "has more than %" PRIu64 " MiB of metadata, which rnbd refuses",
-                               GGUF_META_MAX_BYTES >> 20);
-        return cursor_fail(c, err, ERR_FORMAT,
-                           "is cut off: its metadata goes on past byte %" PRIu64
-                           ", where the file ends; fetch it again",
-                           c->end);
+            return past_limit(c, err);
+        return gguf_cursor_fail(c, err, ERR_FORMAT,
+                                "is cut off: its metadata goes on past byte %" PRIu64
+                                ", where the file ends; fetch it again",
+                                c->end);
     }
     while (n) {
         size_t have = c->filled - c->at;
@@ -137,7 +144,8 @@ int cursor_read(struct cursor *c, void *out, size_t n, struct err *err)
         } else {
             c->at = 0;
             c->filled = 0;
-            r = pread_some(c, c->buf, (size_t)MIN(sizeof c->buf, cursor_left(c)), &c->filled, err);
+            r = pread_some(c, c->buf, (size_t)MIN(sizeof c->buf, gguf_cursor_left(c)), &c->filled,
+                           err);
             if (r < 0)
                 return r;
         }
@@ -145,10 +153,10 @@ int cursor_read(struct cursor *c, void *out, size_t n, struct err *err)
     return 0;
 }
 
-int cursor_u32(struct cursor *c, uint32_t *ret, struct err *err)
+int gguf_cursor_u32(struct gguf_cursor *c, uint32_t *ret, struct err *err)
 {
     unsigned char b[4];
-    int r = cursor_read(c, b, sizeof b, err);
+    int r = gguf_cursor_read(c, b, sizeof b, err);
 
     if (r < 0)
         return r;
@@ -156,42 +164,59 @@ int cursor_u32(struct cursor *c, uint32_t *ret, struct err *err)
     return 0;
 }
 
-int cursor_u64(struct cursor *c, uint64_t *ret, struct err *err)
+int gguf_cursor_u64(struct gguf_cursor *c, uint64_t *ret, struct err *err)
 {
     uint32_t lo, hi;
-    int r = cursor_u32(c, &lo, err);
+    int r = gguf_cursor_u32(c, &lo, err);
 
     if (r < 0)
         return r;
-    r = cursor_u32(c, &hi, err);
+    r = gguf_cursor_u32(c, &hi, err);
     if (r < 0)
         return r;
     *ret = (uint64_t)hi << 32 | lo;
     return 0;
 }
 
-int cursor_string(struct cursor *c, struct store *s, uint64_t max, const char *what,
-                  struct view *ret, struct err *err)
+int gguf_cursor_string(struct gguf_cursor *c, struct gguf_store *s, uint64_t max, const char *what,
+                       struct view *ret, struct err *err)
 {
     uint64_t len;
     char *p;
-    int r = cursor_u64(c, &len, err);
+    int r = gguf_cursor_u64(c, &len, err);
 
     if (r < 0)
         return r;
-    if (len > cursor_left(c))
-        return cursor_fail(c, err, ERR_FORMAT,
-                           "has %s of %" PRIu64 " bytes at byte %" PRIu64 ", where only %" PRIu64
-                           " are left",
-                           what, len, c->pos, cursor_left(c));
+    if (len > gguf_cursor_left(c) && c->capped)
+        return past_limit(c, err);
+    if (len > gguf_cursor_left(c))
+        return gguf_cursor_fail(c, err, ERR_FORMAT,
+                                "has %s of %" PRIu64 " bytes at byte %" PRIu64
+                                ", where only %" PRIu64 " are left",
+                                what, len, c->pos, gguf_cursor_left(c));
     if (len > max)
-        return cursor_fail(c, err, ERR_FORMAT,
-                           "has %s of %" PRIu64 " bytes; the format allows %" PRIu64, what, len,
-                           max);
-    p = store_alloc(s, (size_t)len, 1);
-    r = cursor_read(c, p, (size_t)len, err);
+        return gguf_cursor_fail(c, err, ERR_FORMAT,
+                                "has %s of %" PRIu64 " bytes; the format allows %" PRIu64, what,
+                                len, max);
+    p = gguf_store_alloc(s, (size_t)len, 1);
+    r = gguf_cursor_read(c, p, (size_t)len, err);
     if (r < 0)
         return r;
     *ret = (struct view){p, (size_t)len};
     return 0;
+}
+
+int gguf_shown_len(struct view v)
+{
+    size_t n = MIN(v.len, (size_t)100);
+
+    return (int)(n - (n ? utf8_incomplete_tail(v.p, n) : 0));
+}
+
+bool gguf_is_name(struct view v)
+{
+    for (size_t i = 0; i < v.len; i++)
+        if ((unsigned char)v.p[i] < ' ' || v.p[i] == 0x7f)
+            return false;
+    return utf8_valid(v.p, v.len);
 }

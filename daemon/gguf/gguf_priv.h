@@ -5,7 +5,7 @@
  *
  * The cursor is the only code that reads the file, always by pread into own
  * memory: a file that is cut short while it is read is an error, never a
- * signal.  cursor_left() is what every count and length is checked against
+ * signal.  gguf_cursor_left() is what every count and length is checked against
  * before it sizes anything.
  *
  * Any one thread.
@@ -30,15 +30,16 @@
 #define GGUF_NAME_MAX       63u
 
 /* Blocks that live as long as the file; nothing is freed singly. */
-struct store {
-    struct store_block *blocks;
+struct gguf_store {
+    struct gguf_store_block *blocks;
     size_t bytes;
 };
 
-void *store_alloc(struct store *s, size_t bytes, size_t align); /* never NULL, also for 0 */
-void store_clear(struct store *s);
+void *gguf_store_alloc(struct gguf_store *s, size_t bytes,
+                       size_t align); /* never NULL, also for 0 */
+void gguf_store_clear(struct gguf_store *s);
 
-struct cursor {
+struct gguf_cursor {
     const char *path;
     int fd;
     uint64_t pos; /* of the next byte to hand out */
@@ -48,72 +49,76 @@ struct cursor {
     unsigned char buf[65536];
 };
 
-void cursor_init(struct cursor *c, const char *path, int fd, uint64_t file_bytes);
-uint64_t cursor_left(const struct cursor *c);
-int cursor_read(struct cursor *c, void *out, size_t n, struct err *err);
-int cursor_u32(struct cursor *c, uint32_t *ret, struct err *err);
-int cursor_u64(struct cursor *c, uint64_t *ret, struct err *err);
+void gguf_cursor_init(struct gguf_cursor *c, const char *path, int fd, uint64_t file_bytes);
+uint64_t gguf_cursor_left(const struct gguf_cursor *c);
+int gguf_cursor_read(struct gguf_cursor *c, void *out, size_t n, struct err *err);
+int gguf_cursor_u32(struct gguf_cursor *c, uint32_t *ret, struct err *err);
+int gguf_cursor_u64(struct gguf_cursor *c, uint64_t *ret, struct err *err);
 /* A string of at most max bytes, copied into the store; what names it in the error. */
-int cursor_string(struct cursor *c, struct store *s, uint64_t max, const char *what,
-                  struct view *ret, struct err *err);
+int gguf_cursor_string(struct gguf_cursor *c, struct gguf_store *s, uint64_t max, const char *what,
+                       struct view *ret, struct err *err);
 /* err_set with the file's path in front. */
-int cursor_fail(const struct cursor *c, struct err *err, enum err_kind kind, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
+int gguf_cursor_fail(const struct gguf_cursor *c, struct err *err, enum err_kind kind,
+                     const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* One file of a split, or the only one. */
-struct part {
+struct gguf_part {
     char *path;
     int fd;
     uint64_t bytes;
 };
 
 /* The metadata of one part. */
-struct table {
+struct gguf_table {
     struct gguf_value *values;
     size_t n;
     struct map *by_key; /* → struct gguf_value */
 };
 
-void table_clear(struct table *t);
-const struct gguf_value *table_find(const struct table *t, const char *key);
+void gguf_table_clear(struct gguf_table *t);
+const struct gguf_value *gguf_table_find(const struct gguf_table *t, const char *key);
 
 /* The directories of all parts so far. */
-struct directory {
+struct gguf_directory {
     struct gguf_tensor *tensors;
     size_t n, cap;
     struct map *by_name; /* → index + 1 */
 };
 
 struct gguf {
-    struct part *parts;
+    struct gguf_part *parts;
     unsigned n_parts;
     unsigned version;
-    struct table table; /* of the first part */
-    struct directory dir;
-    struct store store;
+    struct gguf_table table; /* of the first part */
+    struct gguf_directory dir;
+    struct gguf_store store;
 };
 
-struct head {
+struct gguf_head {
     uint32_t version;
     uint64_t n_tensors;
     uint64_t n_values;
 };
 
 /* reader.c: magic, version, counts; then the metadata. */
-int read_head(struct cursor *c, struct head *ret_head, struct err *err);
-int read_table(struct cursor *c, const struct head *h, struct store *s, struct table *ret_table,
-               struct err *err);
+int gguf_read_head(struct gguf_cursor *c, struct gguf_head *ret_head, struct err *err);
+int gguf_read_table(struct gguf_cursor *c, const struct gguf_head *h, struct gguf_store *s,
+                    struct gguf_table *ret_table, struct err *err);
 
 /* tensors.c: appends the directory of one part, which ends at the cursor's place. */
-int read_directory(struct cursor *c, const struct head *h, const struct table *t, struct store *s,
-                   unsigned part, uint64_t file_bytes, struct directory *dir, struct err *err);
-void directory_clear(struct directory *d);
+int gguf_read_directory(struct gguf_cursor *c, const struct gguf_head *h,
+                        const struct gguf_table *t, struct gguf_store *s, unsigned part,
+                        uint64_t file_bytes, struct gguf_directory *dir, struct err *err);
+void gguf_directory_clear(struct gguf_directory *d);
 
 /* value.c: the same as gguf_get_u64, on a table that is not (yet) the file's. */
-int value_get_u64(const struct gguf_value *v, uint64_t lo, uint64_t hi, uint64_t *out,
-                  struct err *err);
+int gguf_value_u64(const struct gguf_value *v, uint64_t lo, uint64_t hi, uint64_t *out,
+                   struct err *err);
 
 size_t gguf_type_bytes(enum gguf_type t); /* of one number; 0 for strings and arrays */
 
-/* Names from a file in messages: "%.*s", SHOWN(view). */
-#define SHOWN(v) (int)((v).len < 100 ? (v).len : 100), (v).p
+/* Names from a file in messages: "%.*s", SHOWN(view).  Cut to 100 bytes, never inside a character. */
+#define SHOWN(v) gguf_shown_len(v), (v).p
+int gguf_shown_len(struct view v);
+/* Names are text: valid UTF-8 without control characters, so that messages can carry them. */
+bool gguf_is_name(struct view v);

@@ -18,9 +18,9 @@ struct split_keys {
 };
 
 /* O_NONBLOCK: a FIFO in the place of a model must not stop the daemon. */
-static int open_part(const char *path, struct part *ret_part, struct err *err)
+static int open_part(const char *path, struct gguf_part *ret_part, struct err *err)
 {
-    struct part p = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
+    struct gguf_part p = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
     struct stat st;
 
     if (p.fd < 0)
@@ -42,17 +42,18 @@ static int open_part(const char *path, struct part *ret_part, struct err *err)
     return 0;
 }
 
-static int read_split_keys(const struct table *t, struct split_keys *ret, struct err *err)
+static int read_split_keys(const struct gguf_table *t, struct split_keys *ret, struct err *err)
 {
-    int no = value_get_u64(table_find(t, "split.no"), 0, UINT16_MAX, &ret->no, err);
+    int no = gguf_value_u64(gguf_table_find(t, "split.no"), 0, UINT16_MAX, &ret->no, err);
     int count, n;
 
     if (no < 0)
         return no;
-    count = value_get_u64(table_find(t, "split.count"), 0, UINT16_MAX, &ret->count, err);
+    count = gguf_value_u64(gguf_table_find(t, "split.count"), 0, UINT16_MAX, &ret->count, err);
     if (count < 0)
         return count;
-    n = value_get_u64(table_find(t, "split.tensors.count"), 0, INT32_MAX, &ret->n_tensors, err);
+    n = gguf_value_u64(gguf_table_find(t, "split.tensors.count"), 0, INT32_MAX, &ret->n_tensors,
+                       err);
     if (n < 0)
         return n;
     ret->has_no = no > 0;
@@ -74,26 +75,27 @@ static char *part_path(const char *first, unsigned i, unsigned count)
 }
 
 /* Reads part i, which is open: its metadata into ret_table, its directory onto the others. */
-static int read_part(struct gguf *g, unsigned i, struct table *ret_table,
+static int read_part(struct gguf *g, unsigned i, struct gguf_table *ret_table,
                      struct split_keys *ret_keys, struct err *err)
 {
-    const struct part *p = &g->parts[i];
-    struct cursor *c = xmalloc(sizeof *c);
-    struct table t = {0};
-    struct head h;
+    const struct gguf_part *p = &g->parts[i];
+    struct gguf_cursor *c = xmalloc(sizeof *c);
+    struct gguf_table t = {0};
+    struct gguf_head h;
     int r;
 
-    cursor_init(c, p->path, p->fd, p->bytes);
-    if ((r = read_head(c, &h, err)) < 0 || (r = read_table(c, &h, &g->store, &t, err)) < 0 ||
+    gguf_cursor_init(c, p->path, p->fd, p->bytes);
+    if ((r = gguf_read_head(c, &h, err)) < 0 ||
+        (r = gguf_read_table(c, &h, &g->store, &t, err)) < 0 ||
         (r = read_split_keys(&t, ret_keys, err)) < 0 ||
-        (r = read_directory(c, &h, &t, &g->store, i, p->bytes, &g->dir, err)) < 0)
+        (r = gguf_read_directory(c, &h, &t, &g->store, i, p->bytes, &g->dir, err)) < 0)
         goto out;
     if (i == 0)
         g->version = h.version;
     *ret_table = t;
-    t = (struct table){0};
+    t = (struct gguf_table){0};
 out:
-    table_clear(&t);
+    gguf_table_clear(&t);
     free(c);
     return r;
 }
@@ -158,7 +160,7 @@ static int open_rest(struct gguf *g, const struct split_keys *first, struct err 
     for (unsigned i = 1; i < count; i++) {
         char *path = part_path(g->parts[0].path, i, count);
         struct split_keys k = {0};
-        struct table t = {0};
+        struct gguf_table t = {0};
         int r = open_part(path, &g->parts[i], err);
 
         free(path);
@@ -166,7 +168,7 @@ static int open_rest(struct gguf *g, const struct split_keys *first, struct err 
             return r;
         g->n_parts = i + 1;
         r = read_part(g, i, &t, &k, err);
-        table_clear(&t);
+        gguf_table_clear(&t);
         if (r == 0)
             r = check_part(g, i, first, &k, err);
         if (r < 0)
@@ -186,7 +188,7 @@ int gguf_open(const char *path, struct gguf **ret_file, struct err *err)
     struct split_keys keys = {0};
     int r;
 
-    g->parts = XNEW(struct part);
+    g->parts = XNEW(struct gguf_part);
     r = open_part(path, &g->parts[0], err);
     if (r < 0)
         goto out;
@@ -211,9 +213,9 @@ void gguf_close(struct gguf *g)
         free(g->parts[i].path);
     }
     free(g->parts);
-    table_clear(&g->table);
-    directory_clear(&g->dir);
-    store_clear(&g->store);
+    gguf_table_clear(&g->table);
+    gguf_directory_clear(&g->dir);
+    gguf_store_clear(&g->store);
     free(g);
 }
 
@@ -268,5 +270,5 @@ const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i)
 
 const struct gguf_value *gguf_find(const struct gguf *g, const char *key)
 {
-    return table_find(&g->table, key);
+    return gguf_table_find(&g->table, key);
 }

@@ -92,8 +92,8 @@ static int wrong_type(const struct gguf_value *v, const char *wanted, struct err
                          v->type == GGUF_ARRAY ? " values" : "", wanted);
 }
 
-int value_get_u64(const struct gguf_value *v, uint64_t lo, uint64_t hi, uint64_t *out,
-                  struct err *err)
+int gguf_value_u64(const struct gguf_value *v, uint64_t lo, uint64_t hi, uint64_t *out,
+                   struct err *err)
 {
     char key[96];
     uint64_t value;
@@ -121,7 +121,7 @@ int value_get_u64(const struct gguf_value *v, uint64_t lo, uint64_t hi, uint64_t
 int gguf_get_u64(const struct gguf *g, const char *key, uint64_t lo, uint64_t hi, uint64_t *out,
                  struct err *err)
 {
-    return value_get_u64(gguf_find(g, key), lo, hi, out, err);
+    return gguf_value_u64(gguf_find(g, key), lo, hi, out, err);
 }
 
 int gguf_get_u32(const struct gguf *g, const char *key, uint32_t lo, uint32_t hi, uint32_t *out,

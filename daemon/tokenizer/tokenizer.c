@@ -18,6 +18,16 @@ void token_list_add(struct token_list *l, int32_t id)
     l->ids[l->n++] = id;
 }
 
+/* How much of a name from the file a message can carry: it may be anything. */
+static int printable(struct view v)
+{
+    size_t n = 0;
+
+    while (n < v.len && n < 100 && v.p[n] >= ' ' && v.p[n] < 0x7f)
+        n++;
+    return (int)n;
+}
+
 static int set_pre(struct tokenizer *t, struct view name, struct err *err)
 {
     t->pre = pretoken_find(name);
@@ -25,7 +35,7 @@ static int set_pre(struct tokenizer *t, struct view name, struct err *err)
         return err_set_param(err, ERR_UNSUPPORTED, "tokenizer.ggml.pre",
                              "rnbd does not know how the tokenizer '%.*s' cuts words "
                              "(tokenizer.ggml.pre)",
-                             (int)MIN(name.len, 100), name.p);
+                             printable(name), name.p);
     t->ignore_merges = t->pre->flags & PRE_IGNORE_MERGES;
     t->add_bos = t->pre->flags & PRE_ADD_BOS;
     t->escape_spaces = t->pre->flags & PRE_ESCAPE_SPACES;
@@ -53,7 +63,7 @@ static int set_kind(struct tokenizer *t, struct view model, struct view pre, str
         return set_pre(t, VIEW("gemma4"), err);
     return err_set_param(err, ERR_UNSUPPORTED, "tokenizer.ggml.model",
                          "rnbd does not know the tokenizer model '%.*s' (tokenizer.ggml.model)",
-                         (int)MIN(model.len, 100), model.p);
+                         printable(model), model.p);
 }
 
 static int read_all(struct tokenizer *t, const struct gguf *g, struct view model, struct view pre,

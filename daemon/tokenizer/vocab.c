@@ -52,8 +52,8 @@ static int read_texts(struct tokenizer *t, const struct gguf *g, struct err *err
             texts_add_hidden(&t->texts, text);
         else if (!texts_add(&t->texts, text))
             return err_set_param(err, ERR_FORMAT, KEY("tokens"),
-                                 "tokens %" PRId32 " and %zu have the same text '%.*s'",
-                                 texts_find(&t->texts, text), i, (int)MIN(text.len, 100), text.p);
+                                 "tokens %" PRId32 " and %zu have the same text",
+                                 texts_find(&t->texts, text), i);
     }
     return 0;
 }
