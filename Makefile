@@ -65,7 +65,7 @@ help: ## this list
 # -- generated lists -----------------------------------------------------------
 # A list is rewritten only when its text changes, so an unchanged tree rebuilds
 # nothing; it depends on the set of files, so a deleted file leaves it.
-gen := $(B)/gen/kernels.def $(B)/gen/archs.def $(B)/gen/formats.def $(B)/gen/dialects.def $(B)/gen/backends.def $(B)/gen/tcases.def
+gen := $(B)/gen/kernels.def $(B)/gen/archs.def $(B)/gen/formats.def $(B)/gen/dialects.def $(B)/gen/backends.def $(B)/gen/verbs.def $(B)/gen/tcases.def
 
 define list_rule
 $(B)/gen/$(1): FORCE
@@ -76,6 +76,7 @@ $(eval $(call list_rule,archs.def,$(foreach f,$(arch_src),echo 'ARCH($(basename 
 $(eval $(call list_rule,formats.def,$(if $(format_src),sed -n 's/^const struct format format_\([a-z0-9_]*\) = .*/FORMAT(\1)/p' $(format_src);)))
 $(eval $(call list_rule,dialects.def,$(foreach f,$(dialect_src),echo 'DIALECT($(basename $(notdir $(f))))';)))
 $(eval $(call list_rule,backends.def,$(if $(wildcard backends/*/*.c),sed -n 's/^const struct backend_ops backend_\([a-z0-9_]*\) = .*/BACKEND(\1)/p' $(wildcard backends/*/*.c);)))
+$(eval $(call list_rule,verbs.def,$(if $(wildcard client/cmd_*.c),sed -n 's/^const struct verb verb_\([a-z0-9_]*\) = .*/VERB(\1)/p' $(sort $(wildcard client/cmd_*.c));)))
 $(eval $(call list_rule,tcases.def,$(foreach f,$(test_src),echo 'TCASE($(notdir $(patsubst %/,%,$(dir $(f)))), $(patsubst test_%,%,$(basename $(notdir $(f)))))';)))
 
 $(B)/%.o: %.c Makefile | $(gen)

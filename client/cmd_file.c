@@ -1,0 +1,145 @@
+/* show, plan: what a file says, and what it would take. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/cmd.h"
+#include "common/alloc.h"
+
+static int run_show(struct client *c, int argc, char **argv);
+static int run_plan(struct client *c, int argc, char **argv);
+
+const struct verb verb_show = {"show", "NAME|FILE [--tensors] [--template]",
+                               "metadata, tensors and template of a model", "model.show", run_show};
+const struct verb verb_plan = {"plan", "FILE|NAME [--ctx N] [--kv TYPE] [--ram SIZE]",
+                               "will it fit, and where each byte goes", "model.plan", run_plan};
+
+/* Long values are for --json; people want to see what is there. */
+static void print_value(const char *key, const json_t *value)
+{
+    char *text = json_dumps(value, JSON_ENCODE_ANY);
+
+    printf("  %-44s %.120s%s\n", key, text, strlen(text) > 120 ? " …" : "");
+    free(text);
+}
+
+static void print_tensors(const json_t *list)
+{
+    static const char *const heads[] = {"TENSOR", "TYPE", ">SHAPE", ">BYTES"};
+    struct table *t = table_create(heads, ARRAY_LEN(heads));
+    size_t i, j;
+    json_t *tensor, *dim;
+
+    json_array_foreach(list, i, tensor)
+    {
+        char shape[96] = ">";
+
+        json_array_foreach(json_object_get(tensor, "shape"), j, dim)
+        {
+            size_t len = strlen(shape);
+
+            snprintf(shape + len, sizeof shape - len, "%s%lld", j ? " x " : "",
+                     (long long)json_integer_value(dim));
+        }
+        table_row(t, text_of(tensor, "name"), text_of(tensor, "type"), shape,
+                  format_text(">%s", size_text(number_of(tensor, "bytes"))));
+    }
+    table_print_and_destroy(t);
+}
+
+static void print_unused(const json_t *list)
+{
+    size_t i;
+    json_t *name;
+
+    if (json_array_size(list))
+        printf("%zu tensors are not used by rnbd:\n", json_array_size(list));
+    json_array_foreach(list, i, name)
+    {
+        printf("  %s\n", json_string_value(name));
+    }
+}
+
+static int run_show(struct client *c, int argc, char **argv)
+{
+    bool tensors = false, template = false;
+    const struct arg args[] = {{"tensors", NULL, ARG_FLAG, &tensors, "list every tensor"},
+                               {"template", NULL, ARG_FLAG, &template, "print the chat template"}};
+    const char *key;
+    json_t *s, *value;
+    char *target;
+    int status, n = args_parse(&verb_show, argc, argv, args, ARRAY_LEN(args));
+
+    if (n != 1)
+        return wrong_usage(&verb_show, n, "show takes one file or name");
+    target = args_target(argv[1]);
+    status = call_or_print(c, "model.show", json_pack("{s:s}", "target", target), NULL, NULL, &s);
+    free(target);
+    if (!s)
+        return status;
+    if (template) {
+        puts(text_of(s, "template"));
+    } else {
+        json_object_foreach(s, key, value)
+        {
+            if (!json_is_object(value) && !json_is_array(value) && strcmp(key, "template") != 0)
+                print_value(key, value);
+        }
+        puts("metadata:");
+        json_object_foreach(json_object_get(s, "metadata"), key, value)
+        {
+            print_value(key, value);
+        }
+        print_unused(json_object_get(s, "unused"));
+        if (tensors)
+            print_tensors(json_object_get(s, "tensors"));
+    }
+    json_decref(s);
+    return status;
+}
+
+static int run_plan(struct client *c, int argc, char **argv)
+{
+    const char *ram = NULL, *vram = NULL, *kv = NULL;
+    int64_t ctx = 0;
+    const struct arg args[] = {
+        {"ctx", "N", ARG_INT, &ctx, "context in tokens"},
+        {"kv", "TYPE", ARG_TEXT, &kv, "type of the KV cache: f16, q8_0 or q4_0"},
+        {"ram", "SIZE", ARG_TEXT, &ram, "plan for this budget instead of the present one"},
+        {"vram", "SIZE", ARG_TEXT, &vram, "device memory; this rnbd has no such device"}};
+    const char *name;
+    json_t *p, *params, *bytes;
+    char *target;
+    int status, n = args_parse(&verb_plan, argc, argv, args, ARRAY_LEN(args));
+
+    if (n != 1)
+        return wrong_usage(&verb_plan, n, "plan takes one file or name");
+    if (vram) {
+        fputs("rnbctl: this rnbd has no device with memory of its own, so --vram has no meaning\n",
+              stderr);
+        return EXIT_REFUSED;
+    }
+    target = args_target(argv[1]);
+    params = json_pack("{s:s, s:s*, s:s*}", "target", target, "kv", kv, "ram", ram);
+    free(target);
+    if (ctx)
+        json_object_set_new(params, "ctx", json_integer(ctx));
+    status = call_or_print(c, "model.plan", params, NULL, NULL, &p);
+    if (!p)
+        return status;
+    printf("%s at context %.0f%s: %s\n", argv[1], number_of(p, "ctx"),
+           json_is_true(json_object_get(p, "ctx_capped")) ? " (as much as fits)" : "",
+           json_is_true(json_object_get(p, "fits")) ? "fits" : "does not fit");
+    json_object_foreach(json_object_get(p, "accounts"), name, bytes)
+    {
+        if (json_number_value(bytes) > 0)
+            printf("  %-12s %12s\n", name, size_text(json_number_value(bytes)));
+    }
+    printf("  %-12s %12s\n  %-12s %12s\n  %-12s %12s\n  %-12s %12s\n", "ready",
+           size_text(number_of(p, "total")), "while loading", size_text(number_of(p, "peak")),
+           "floor", size_text(number_of(p, "floor")), "free", size_text(number_of(p, "free")));
+    if (*text_of(p, "advice"))
+        printf("%s\n", text_of(p, "advice"));
+    json_decref(p);
+    return status;
+}
