@@ -1,0 +1,111 @@
+/*
+ * gpt-oss (Harmony): the answer is a row of messages,
+ * <|channel|>NAME to=functions.TOOL <|constrain|>json<|message|>BODY<|end|><|start|>assistant ...
+ * analysis is reasoning, a message to a function is a call, all else content.
+ */
+#include <string.h>
+
+#include "daemon/chat/dialect.h"
+
+static bool detect(struct view template_text)
+{
+    return view_has(template_text, "<|channel|>") && view_has(template_text, "<|message|>");
+}
+
+enum { HEADER, CONTENT, REASONING, CALL };
+
+/* The tool that a header is for, or nothing. */
+static struct view addressee(struct view header)
+{
+    static const struct view to = {"to=functions.", 13};
+    ptrdiff_t at = view_find(header, to, 0);
+    size_t n = 0;
+    struct view name;
+
+    if (at < 0)
+        return (struct view){"", 0};
+    name = view_sub(header, (size_t)at + to.len, header.len);
+    while (n < name.len && name.p[n] != ' ' && name.p[n] != '<' && name.p[n] != '\n')
+        n++;
+    return view_sub(name, 0, n);
+}
+
+static bool has(struct view header, const char *word)
+{
+    return view_find(header, view_of(word), 0) >= 0;
+}
+
+static bool step_header(struct chat_split *s, bool at_end)
+{
+    static const char *const message[] = {"<|message|>", NULL};
+    size_t which, safe;
+    ptrdiff_t at = split_find(s, message, &which, &safe);
+    struct view held = split_held(s);
+    struct view header, name;
+
+    if (held.len == 0)
+        return false;
+    if (at < 0) {
+        /* An answer without a header, or one that was cut off in it: then it is no content. */
+        if (held.p[0] == '<' || view_starts(held, VIEW("assistant"))) {
+            if (at_end)
+                split_consume(s, held.len);
+            return false;
+        }
+        split_set_phase(s, CONTENT);
+        return true;
+    }
+    header = view_sub(held, 0, (size_t)at);
+    name = addressee(header);
+    if (name.len && split_tools(s)) {
+        split_begin_call(s, name);
+        split_set_phase(s, CALL);
+    } else {
+        split_set_phase(s, has(header, "analysis") ? REASONING : CONTENT);
+    }
+    split_consume(s, (size_t)at + strlen(message[0]));
+    return true;
+}
+
+static void give(struct chat_split *s, struct view text)
+{
+    switch (split_phase(s)) {
+    case REASONING: split_reasoning(s, text); break;
+    case CALL: split_arguments(s, text); break;
+    default: split_content(s, text); break;
+    }
+}
+
+static bool step(struct chat_split *s, bool at_end)
+{
+    static const char *const ends[] = {"<|end|>",   "<|call|>",    "<|return|>",
+                                       "<|start|>", "<|channel|>", NULL};
+    size_t which, safe;
+    ptrdiff_t at;
+    struct view held;
+
+    if (split_phase(s) == HEADER)
+        return step_header(s, at_end);
+    at = split_find(s, ends, &which, &safe);
+    held = split_held(s);
+    give(s, view_sub(held, 0, at < 0 && at_end ? held.len : safe));
+    split_consume(s, at < 0 && at_end ? held.len : safe);
+    if (at < 0)
+        return false;
+    /* A new channel begins its header with its own marker. */
+    split_consume(s, which == 4 ? 0 : strlen(ends[which]));
+    if (split_phase(s) == CALL)
+        split_end_call(s);
+    if (split_phase(s) == REASONING)
+        split_end_reasoning(s);
+    split_set_phase(s, HEADER);
+    return true;
+}
+
+const struct chat_dialect chat_dialect_gptoss = {
+    .name = "gptoss",
+    .rank = 10,
+    .detect = detect,
+    .special = true,
+    .step = step,
+};
