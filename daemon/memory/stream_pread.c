@@ -147,10 +147,7 @@ static int fill(struct stream *s, struct part *p, uint64_t from, size_t want, co
         if (got < 0)
             goto failed;
         if (got == 0)
-            return err_set_param(
-                err, ERR_IO, name,
-                "the file ends at byte %llu, inside tensor '%s': it was cut after it was opened",
-                (unsigned long long)(from + s->have), name);
+            break; /* who wants bytes past here is told by stream_read */
         s->have += (size_t)got;
     }
     if (buffered)
@@ -182,6 +179,12 @@ int stream_read(struct stream *s, unsigned part, uint64_t offset, size_t bytes, 
             r = fill(s, p, from, (size_t)MIN((uint64_t)STREAM_BLOCK, end - from), name, err);
             if (r < 0)
                 return r;
+            if (offset >= s->from + s->have)
+                return err_set_param(
+                    err, ERR_IO, name,
+                    "the file ends at byte %llu, before the end of tensor '%s': it "
+                    "was cut after it was opened",
+                    (unsigned long long)(s->from + s->have), name);
         }
         skip = (size_t)(offset - s->from);
         n = MIN(bytes, s->have - skip);

@@ -108,17 +108,26 @@ static void cut_caches(struct sequence *s, const struct sequence_layout *l)
     }
 }
 
+static int check_dim(const struct format *f, unsigned dim, size_t layer, struct err *err)
+{
+    if (dim % f->block_elems == 0)
+        return 0;
+    return err_set_param(err, ERR_INVALID, "kv",
+                         "KV format %s needs heads of a multiple of %u, layer %zu has %u; use f16",
+                         f->name, f->block_elems, layer, dim);
+}
+
 static int check_layout(const struct sequence_layout *l, struct err *err)
 {
     for (size_t i = 0; i < l->n_layers; i++) {
-        const struct sequence_layer *y = &l->layers[i];
+        int r = 0;
 
-        if (y->n_kv_heads &&
-            (y->k_dim % l->k_fmt->block_elems != 0 || y->v_dim % l->v_fmt->block_elems != 0))
-            return err_set_param(
-                err, ERR_INVALID, "kv",
-                "KV format %s needs heads of a multiple of %u, layer %zu has %u; use f16",
-                l->k_fmt->name, l->k_fmt->block_elems, i, y->k_dim);
+        if (l->layers[i].n_kv_heads)
+            r = check_dim(l->k_fmt, l->layers[i].k_dim, i, err);
+        if (r >= 0 && l->layers[i].n_kv_heads)
+            r = check_dim(l->v_fmt, l->layers[i].v_dim, i, err);
+        if (r < 0)
+            return r;
     }
     return 0;
 }

@@ -1,0 +1,165 @@
+/* KV caches: shapes, charges, prefixes. */
+#include <check.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "daemon/sequence/sequence.h"
+#include "tests/support/cpu_backend.h"
+
+TCase *tcase_sequence_sequence(void);
+
+static struct cpu_backend cpu;
+static struct ledger *ledger;
+
+static void set_up(void)
+{
+    cpu = cpu_backend_open(1, NULL);
+    ledger = ledger_create();
+}
+
+static void tear_down(void)
+{
+    cpu_backend_close(&cpu);
+    ledger_destroy(ledger);
+}
+
+static const struct sequence_layer layers[3] = {{2, 64, 64}, {0, 0, 0}, {4, 32, 96}};
+
+static struct sequence_layout layout(size_t n_ctx)
+{
+    return (struct sequence_layout){.layers = layers,
+                                    .n_layers = 3,
+                                    .k_fmt = format_of(FORMAT_f16),
+                                    .v_fmt = format_of(FORMAT_q8_0),
+                                    .n_ctx = n_ctx};
+}
+
+static struct sequence *make(size_t n_ctx)
+{
+    struct sequence_layout l = layout(n_ctx);
+    struct sequence *s = NULL;
+    struct err err = {0};
+
+    ck_assert_msg(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, &err) == 0, "%s",
+                  err.text);
+    return s;
+}
+
+START_TEST(caches_have_a_chunk_of_positions_for_each_head_and_do_not_overlap)
+{
+    struct sequence *s = make(600);
+    struct tensor k = sequence_k(s, 2), v = sequence_v(s, 2);
+
+    ck_assert_uint_eq(k.n[0], 32);
+    ck_assert_uint_eq(k.n[1], OP_KV_CHUNK);
+    ck_assert_uint_eq(k.n[2], 4);
+    ck_assert_uint_eq(k.n[3], 3); /* 600 positions in chunks of 256 */
+    ck_assert_uint_eq(v.n[0], 96);
+    ck_assert_ptr_eq(v.fmt, format_of(FORMAT_q8_0));
+    ck_assert_ptr_null(sequence_k(s, 1).fmt);
+    ck_assert((char *)k.data + tensor_bytes(&k) <= (char *)v.data);
+    for (size_t i = 0; i < 3; i += 2) { /* all of it can be written */
+        struct tensor t[2] = {sequence_k(s, i), sequence_v(s, i)};
+
+        for (int j = 0; j < 2; j++) {
+            ck_assert_uint_eq((uintptr_t)t[j].data % 64, 0);
+            memset(t[j].data, 0xFF, tensor_bytes(&t[j]));
+        }
+    }
+    sequence_destroy(s);
+}
+END_TEST
+
+START_TEST(what_is_promised_is_what_is_charged_and_all_of_it_comes_back)
+{
+    static const size_t contexts[] = {1, 255, 256, 257, 4096};
+    struct sequence_layout l = layout(contexts[_i]);
+    size_t bytes = sequence_bytes(&l, cpu.ops, cpu.be);
+    struct sequence *s = make(contexts[_i]);
+    struct ledger_report r;
+
+    ledger_report(ledger, POOL_RAM, &r);
+    ck_assert_uint_eq(r.accounts[ACCOUNT_KV], bytes);
+    ck_assert_uint_eq(r.used, bytes);
+    sequence_destroy(s);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+}
+END_TEST
+
+START_TEST(a_context_that_no_machine_holds_is_refused_without_wrapping)
+{
+    struct sequence_layer wide = {4096, 4096, 4096};
+    struct sequence_layout l = layout((size_t)1 << 40);
+    struct sequence *s = NULL;
+    struct err err = {0};
+
+    l.layers = &wide;
+    l.n_layers = 1;
+    ck_assert_uint_eq(sequence_bytes(&l, cpu.ops, cpu.be), SIZE_MAX);
+    ledger_set_capacity(ledger, POOL_RAM, (size_t)1 << 40);
+    ck_assert_int_eq(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, &err), -ERR_NOMEM);
+    ck_assert_ptr_null(s);
+}
+END_TEST
+
+START_TEST(a_refused_charge_leaves_nothing)
+{
+    struct sequence_layout l = layout(300);
+    struct sequence *s = NULL;
+
+    ledger_refuse_after(ledger, 0);
+    ck_assert_int_eq(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, NULL), -ERR_NOMEM);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+}
+END_TEST
+
+START_TEST(a_kv_format_whose_blocks_do_not_divide_the_heads_is_refused)
+{
+    struct sequence_layer odd = {1, 80, 48};
+    struct sequence_layout l = layout(300);
+    struct sequence *s = NULL;
+    struct err err = {0};
+
+    l.layers = &odd;
+    l.n_layers = 1;
+    ck_assert_int_eq(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, &err), -ERR_INVALID);
+    ck_assert_ptr_nonnull(strstr(err.text, "q8_0"));
+}
+END_TEST
+
+START_TEST(the_common_prefix_ends_at_the_first_other_id)
+{
+    const int32_t ids[] = {5, 6, 7, 8}, other[] = {5, 6, 9, 8, 1};
+    struct sequence *s = make(300);
+
+    sequence_append(s, ids, 2);
+    sequence_append(s, ids + 2, 2);
+    ck_assert_uint_eq(sequence_length(s), 4);
+    ck_assert_mem_eq(sequence_ids(s), ids, sizeof ids);
+    ck_assert_uint_eq(sequence_common(s, ids, 4), 4);
+    ck_assert_uint_eq(sequence_common(s, ids, 3), 3);
+    ck_assert_uint_eq(sequence_common(s, other, 5), 2);
+    ck_assert_uint_eq(sequence_common(s, other + 2, 1), 0);
+    sequence_truncate(s, 1);
+    ck_assert_uint_eq(sequence_common(s, ids, 4), 1);
+    sequence_truncate(s, 3); /* nothing comes back */
+    ck_assert_uint_eq(sequence_length(s), 1);
+    sequence_destroy(s);
+}
+END_TEST
+
+TCase *tcase_sequence_sequence(void)
+{
+    TCase *tc = tcase_create("sequence");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, caches_have_a_chunk_of_positions_for_each_head_and_do_not_overlap);
+    tcase_add_loop_test(tc, what_is_promised_is_what_is_charged_and_all_of_it_comes_back, 0, 5);
+    tcase_add_test(tc, a_context_that_no_machine_holds_is_refused_without_wrapping);
+    tcase_add_test(tc, a_refused_charge_leaves_nothing);
+    tcase_add_test(tc, a_kv_format_whose_blocks_do_not_divide_the_heads_is_refused);
+    tcase_add_test(tc, the_common_prefix_ends_at_the_first_other_id);
+    return tc;
+}
