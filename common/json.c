@@ -12,7 +12,7 @@
 #define SHOWN_MAX 64
 
 /* A name from outside, fit for a sentence: cut at a code point, and no control characters. */
-static void shown(const char *text, char out[SHOWN_MAX])
+static size_t shown(const char *text, char out[SHOWN_MAX])
 {
     size_t len = strnlen(text, SHOWN_MAX);
 
@@ -20,8 +20,9 @@ static void shown(const char *text, char out[SHOWN_MAX])
         len = SHOWN_MAX - 1;
     len -= utf8_incomplete_tail(text, len);
     for (size_t i = 0; i < len; i++)
-        out[i] = (unsigned char)text[i] < 0x20 || text[i] == 0x7F ? '?' : text[i];
+        out[i] = (char)((unsigned char)text[i] < 0x20 || text[i] == 0x7F ? '?' : text[i]);
     out[len] = '\0';
+    return len;
 }
 
 static const char *type_name(const json_t *value)
@@ -77,8 +78,9 @@ int json_get_int(const json_t *object, const char *key, int64_t lo, int64_t hi, 
     } else if (json_is_real(value)) {
         /* JSON has one kind of number: 3.0 is an integer.  2^63 itself no longer fits. */
         double d = json_real_value(value);
+        double past = (double)(1ull << 63);
 
-        if (d != trunc(d) || d < -0x1p63 || d >= 0x1p63)
+        if (d != trunc(d) || d < -past || d >= past)
             return wrong_type(key, value, "an integer", err);
         n = (int64_t)d;
     } else {
@@ -122,10 +124,10 @@ int json_get_string(const json_t *object, const char *key, const char **out, str
 }
 
 /* Levenshtein distance of two short words. */
-static size_t distance(const char *a, const char *b)
+static size_t distance(const char *a, size_t n_a, const char *b)
 {
     size_t row[SHOWN_MAX + 1];
-    size_t n_a = strnlen(a, SHOWN_MAX), n_b = strnlen(b, SHOWN_MAX);
+    size_t n_b = strnlen(b, SHOWN_MAX);
 
     for (size_t j = 0; j <= n_b; j++)
         row[j] = j;
@@ -146,12 +148,12 @@ static size_t distance(const char *a, const char *b)
 static int unknown_key(const char *key, const char *const *keys, struct err *err)
 {
     const char *nearest = NULL;
-    size_t best = strlen(key) / 2 + 1;
     char name[SHOWN_MAX];
+    size_t len = shown(key, name);
+    size_t best = len / 2 + 1;
 
-    shown(key, name);
     for (; *keys; keys++) {
-        size_t d = distance(name, *keys);
+        size_t d = distance(name, len, *keys);
 
         if (d < best) {
             best = d;
@@ -194,7 +196,7 @@ int json_parse(const char *text, size_t n, json_t **ret_value, struct err *err)
     }
     /* The library quotes the text near the fault, which may be any bytes. */
     for (const char *p = e.text; *p; p++)
-        why[len++] = (unsigned char)*p < 0x20 || (unsigned char)*p > 0x7E ? '?' : *p;
+        why[len++] = (char)((unsigned char)*p < 0x20 || (unsigned char)*p > 0x7E ? '?' : *p);
     why[len] = '\0';
     return err_set(err, ERR_PARSE, "not valid JSON at line %d, column %d: %s", e.line, e.column,
                    why);

@@ -29,7 +29,8 @@ static bool to_terminal;
 void log_init(enum log_level most)
 {
     log_set_level(most);
-    to_journal = getenv("JOURNAL_STREAM") != NULL;
+    to_journal =
+        getenv("JOURNAL_STREAM") != NULL; /* NOLINT(concurrency-mt-unsafe): no threads yet */
     to_terminal = isatty(STDERR_FILENO);
     /* Whoever read our stderr may be gone; that is no reason to follow. */
     signal(SIGPIPE, SIG_IGN);

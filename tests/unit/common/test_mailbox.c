@@ -10,6 +10,7 @@
 
 #define N_SENDERS 3
 #define N_EACH    5000
+#define N_NOTES   (N_SENDERS * N_EACH)
 
 struct note {
     struct letter letter;
@@ -86,14 +87,14 @@ static void *send_many(void *arg)
 START_TEST(nothing_is_lost_between_threads)
 {
     struct mailbox *m = mailbox_create();
-    struct note *notes = XNEW_ARRAY(struct note, N_SENDERS * N_EACH);
-    int next[N_SENDERS] = {0}, left = N_SENDERS * N_EACH;
+    struct note *notes = XNEW_ARRAY(struct note, N_NOTES);
+    int next[N_SENDERS] = {0}, left = N_NOTES;
     pthread_t threads[N_SENDERS];
 
-    for (int i = 0; i < N_SENDERS * N_EACH; i++)
+    for (int i = 0; i < N_NOTES; i++)
         notes[i] = (struct note){.to = m, .sender = i / N_EACH, .number = i % N_EACH};
     for (int s = 0; s < N_SENDERS; s++)
-        ck_assert_int_eq(thread_start(&threads[s], send_many, &notes[s * N_EACH]), 0);
+        ck_assert_int_eq(thread_start(&threads[s], send_many, notes + (size_t)s * N_EACH), 0);
     while (left) {
         struct letter *letter;
 

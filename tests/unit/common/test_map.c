@@ -115,7 +115,7 @@ START_TEST(removed_keys_leave_the_others_and_their_order)
     }
     ck_assert_uint_eq(map_count(m), 500);
     while (map_next(m, &at, &key, NULL, NULL))
-        ck_assert_int_eq(atoi(key), (int)(2 * seen++ + 1));
+        ck_assert_int_eq(strtol(key, NULL, 10), (long)(2 * seen++ + 1));
     ck_assert_uint_eq(seen, 500);
     map_destroy(m, NULL);
 }
@@ -171,8 +171,8 @@ START_TEST(what_is_left_is_freed_at_the_end)
 {
     struct map *m = map_create();
 
-    for (char c = 'a'; c <= 'z'; c++)
-        map_add(m, &c, 1, xmalloc(1));
+    for (const char *c = "abcdefghijklmnopqrstuvwxyz"; *c; c++)
+        map_add(m, c, 1, xmalloc(1));
     free(map_remove(m, "c", 1));
     map_destroy(m, count_and_free);
     ck_assert_int_eq(freed, 25);

@@ -132,7 +132,7 @@ static const struct {
     {"1h30m", 5400000},
     {"2h 05m", 7500000},
     {" 3m20s ", 200000},
-    {"106751991d", 9223372022400000ll},
+    {"106751991d", 9223372022400000},
 };
 
 START_TEST(a_time_is_read_and_never_becomes_nothing)
