@@ -127,7 +127,41 @@ $(B)/libsupport.a: $(call obj,$(support_src))
 check-unit: $(foreach r,$(or $(ROOM),$(ROOMS)),$(B)/tests/unit_$(r)) ## unit tests [ROOM=memory]
 	@tests/run-unit.sh $(RUN) $^
 
--include $(sort $(wildcard tests/*/rules.mk))
+-include $(sort $(wildcard tests/*/rules.mk systemd/rules.mk))
+
+# -- all of it -------------------------------------------------------------------
+# The two commands of README.md: they install what is missing first, so the rest
+# runs in a make of its own that sees it.
+.PHONY: demo check check-all deps check-asan check-ubsan check-tsan check-tiers
+deps: ## install the Debian packages that are missing [LEVEL=build|demo|check|ci]
+	@tests/support/deps.sh $(or $(LEVEL),build)
+
+demo: ## a real model answers through daemon, rnbctl and HTTP
+	@tests/support/deps.sh demo
+	@$(MAKE) --no-print-directory all $(B)/tests/make_tiny
+	@tests/system/demo.sh $(B)
+
+check: ## all tests of this machine's tiers
+	@tests/support/deps.sh check
+	@$(MAKE) --no-print-directory check-all
+
+check_parts := check-unit check-kernels check-ops check-golden check-digest check-kit check-system
+check-all: all
+	@tests/run-parts.sh "$(MAKE)" $(check_parts)
+
+# Own build folders: objects of one kind are never linked with another's.
+asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+check-asan: ## unit tests and goldens under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory B=$(B)-asan SAN='$(asan)' OPT='-O1 -g' check-unit check-golden
+check-tsan: ## unit tests of the rooms with threads under ThreadSanitizer
+	@$(MAKE) --no-print-directory B=$(B)-tsan SAN='-fsanitize=thread' OPT='-O1 -g' \
+	    RUN='env CK_FORK=no setarch -R' $(addprefix check-unit-,common cpu engine)
+check-unit-%:
+	@$(MAKE) --no-print-directory check-unit ROOM=$*
+check-tiers: ## kernels, ops and unit tests with the tier capped at each that this machine has
+	@for tier in $(TIERS); do \
+	    echo "tier $$tier"; RNBD_TEST_CPU=$$tier $(MAKE) --no-print-directory check-ops check-unit ROOM='cpu model' || exit 1; \
+	done
 
 .PHONY: clean
 clean: ## remove all output

@@ -5,6 +5,7 @@ passed=0 failed=0 bad=
 for program in "$@"; do
     out=$($RUN "$program" 2>&1)
     status=$?
+    # shellcheck disable=SC2046 # three numbers
     set -- $(printf '%s\n' "$out" | sed -n 's/^[0-9]*%: Checks: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\)$/\1 \2 \3/p')
     if [ $# -eq 3 ]; then
         n_bad=$(($2 + $3))
