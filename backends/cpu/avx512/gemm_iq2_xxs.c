@@ -1,0 +1,6 @@
+/* iq2_xxs × many columns by VNNI; see panel_avx512.h. */
+#include "backends/cpu/avx512/decode_avx512.h"
+
+KERNEL(gemm, iq2_xxs, avx512);
+
+GEMM256_UNPACK(iq2_xxs)

@@ -1,0 +1,6 @@
+/* iq3_s × many columns by VNNI; see panel_avx512.h. */
+#include "backends/cpu/avx512/decode_avx512.h"
+
+KERNEL(gemm, iq3_s, avx512);
+
+GEMM256_UNPACK(iq3_s)

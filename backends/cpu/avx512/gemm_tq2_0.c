@@ -1,0 +1,6 @@
+/* tq2_0 × many columns by VNNI; see panel_avx512.h. */
+#include "backends/cpu/avx512/decode_avx512.h"
+
+KERNEL(gemm, tq2_0, avx512);
+
+GEMM256_UNPACK(tq2_0)
