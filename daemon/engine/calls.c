@@ -1,0 +1,250 @@
+/* The jobs of the door: load, unload, plan, show, bench, budget; see engine.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/thread.h"
+#include "daemon/engine/engine_priv.h"
+
+/* Unanswered jobs at once: a client that never reads its answers is refused, not served from memory without end. */
+#define JOBS_MAX 64
+
+#define BENCH_TOKENS_MAX  ((size_t)1 << 20)
+#define BENCH_REPEATS_MAX 100
+
+static struct job_ticket *find(const struct engine *e, uint64_t id)
+{
+    for (size_t i = 0; i < e->n_jobs; i++)
+        if (e->jobs[i].job->work.id == id)
+            return &e->jobs[i];
+    return NULL;
+}
+
+const struct job_ticket *engine_job_ticket(const struct engine *e, uint64_t id)
+{
+    return find(e, id);
+}
+
+void engine_close_job(struct engine *e, uint64_t id)
+{
+    struct job_ticket *t = find(e, id);
+
+    if (!t)
+        return;
+    e->n_jobs--;
+    memmove(t, t + 1, (size_t)(e->jobs + e->n_jobs - t) * sizeof *t);
+}
+
+/* Gives the job its number and its place among those that are not answered yet. */
+static int64_t open_job(struct engine *e, struct job *j, const struct job_sink *sink)
+{
+    j->work.id = engine_next_id(e);
+    if (j->work.slot)
+        j->name = xstrdup(j->work.slot->name);
+    ARRAY_GROW(e->jobs, e->n_jobs + 1, e->cap_jobs);
+    e->jobs[e->n_jobs++] = (struct job_ticket){.job = j, .sink = *sink};
+    return (int64_t)j->work.id;
+}
+
+static int64_t post(struct engine *e, struct job *j, const struct job_sink *sink,
+                    void (*deliver)(struct letter *l, void *engine))
+{
+    int64_t id = open_job(e, j, sink);
+
+    j->work.letter.deliver = deliver;
+    mailbox_post(e->inbox, &j->work.letter);
+    return id;
+}
+
+static int admit(const struct engine *e, struct err *err)
+{
+    if (e->draining)
+        return err_set(err, ERR_SHUTDOWN, "rnbd is stopping; it takes no more work");
+    if (e->n_jobs >= JOBS_MAX)
+        return err_set(err, ERR_BUSY, "%d control calls are at work already; try again later",
+                       JOBS_MAX);
+    return 0;
+}
+
+int64_t engine_load(struct engine *e, const struct load_spec *spec, const struct job_sink *sink,
+                    struct err *err)
+{
+    struct slot *s;
+    struct job *j;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r >= 0 && spec->kv && !names_kv_format(spec->kv, err))
+        r = -ERR_INVALID;
+    if (r >= 0)
+        r = names_resolve_target(e, spec->target, spec->name, &s, err);
+    if (r < 0)
+        return r;
+    j = job_create(WORK_LOAD, s, spec->target);
+    j->n_ctx = spec->n_ctx;
+    j->kv = xstrdup(spec->kv);
+    j->ttl_ms = spec->ttl_ms;
+    j->pin = spec->pin;
+    return post(e, j, sink, worker_take);
+}
+
+int64_t engine_unload(struct engine *e, const char *name, bool force, const struct job_sink *sink,
+                      struct err *err)
+{
+    struct slot *s;
+    struct job *j;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r >= 0)
+        r = names_resolve(e, name, &s, err);
+    if (r < 0)
+        return r;
+    j = job_create(WORK_UNLOAD, s, name ? name : "");
+    j->force = force;
+    return post(e, j, sink, jobs_unload);
+}
+
+/* What the present budget has for one more model when all that is idle has left. */
+static size_t free_with_idle_gone(struct engine *e, const struct slot *but)
+{
+    size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
+
+    for (size_t i = 0; i < e->n_slots; i++)
+        if (e->slots[i] != but)
+            bytes += slot_evictable_bytes(&e->catalog, e->slots[i]);
+    /* The model itself, if it is there already, would not stand beside itself. */
+    return but ? bytes + slot_evictable_bytes(&e->catalog, but) : bytes;
+}
+
+/* A job that only looks at a file; the slot's path is copied, for IO has nothing to do with slots. */
+static struct job *file_job(struct engine *e, enum work_kind kind, const char *target)
+{
+    const struct slot *s = names_find(e, target);
+    struct job *j = job_create(kind, NULL, s ? s->path : target);
+
+    j->name = xstrdup(s ? s->name : target);
+    return j;
+}
+
+int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const char *kv, size_t ram,
+                    const struct job_sink *sink, struct err *err)
+{
+    const struct slot *s;
+    struct job *j;
+    int64_t id;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r >= 0 && kv && !names_kv_format(kv, err))
+        r = -ERR_INVALID;
+    if (r < 0)
+        return r;
+    s = names_find(e, target);
+    j = file_job(e, WORK_PLAN, target);
+    /* As the configuration has it, unless the caller says otherwise. */
+    j->kv = xstrdup(kv ? kv : s && s->asked.kv ? s->asked.kv->name : NULL);
+    j->n_ctx = n_ctx ? n_ctx : s ? s->asked.n_ctx : 0;
+    j->ram_bytes = ram;
+    j->free_bytes = ram ? ram : free_with_idle_gone(e, s);
+    id = open_job(e, j, sink);
+    reader_post(e, j);
+    return id;
+}
+
+int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink,
+                    struct err *err)
+{
+    struct job *j;
+    int64_t id;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r < 0)
+        return r;
+    j = file_job(e, WORK_SHOW, target);
+    id = open_job(e, j, sink);
+    reader_post(e, j);
+    return id;
+}
+
+static int check_bench(size_t n_prompt, size_t n_gen, size_t depth, unsigned repeats,
+                       struct err *err)
+{
+    if (n_prompt > BENCH_TOKENS_MAX || n_gen > BENCH_TOKENS_MAX || depth > BENCH_TOKENS_MAX)
+        return err_set(err, ERR_INVALID, "a bench of more than %zu tokens is not possible",
+                       BENCH_TOKENS_MAX);
+    if (n_prompt == 0 && n_gen == 0)
+        return err_set(err, ERR_INVALID,
+                       "nothing to measure: give tokens of a prompt or tokens to generate");
+    if (repeats == 0 || repeats > BENCH_REPEATS_MAX)
+        return err_set_param(err, ERR_INVALID, "repeats", "'repeats' is %u; it must be 1 to %d",
+                             repeats, BENCH_REPEATS_MAX);
+    return 0;
+}
+
+int64_t engine_bench(struct engine *e, const char *target, size_t n_prompt, size_t n_gen,
+                     size_t depth, unsigned repeats, const struct job_sink *sink, struct err *err)
+{
+    struct slot *s;
+    struct job *j;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r >= 0)
+        r = check_bench(n_prompt, n_gen, depth, repeats, err);
+    if (r >= 0)
+        r = names_resolve_target(e, target, NULL, &s, err);
+    if (r < 0)
+        return r;
+    j = job_create(WORK_BENCH, s, target);
+    j->n_prompt = n_prompt;
+    j->n_gen = n_gen;
+    j->depth = depth;
+    j->repeats = repeats;
+    return post(e, j, sink, worker_take);
+}
+
+void engine_job_abandon(struct engine *e, int64_t job)
+{
+    struct job_ticket *t;
+
+    thread_assert(THREAD_LOOP);
+    t = find(e, (uint64_t)job);
+    if (!t)
+        return;
+    t->abandoned = true;
+    atomic_store_explicit(&t->job->work.cancel, true, memory_order_relaxed);
+    notes_cancel(e, t->job->work.id);
+}
+
+int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
+                          const struct job_sink *sink, struct err *err)
+{
+    struct job *j;
+    int64_t id;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r < 0)
+        return r;
+    r = ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
+    if (r < 0 && !(r == -ERR_CONFLICT && force))
+        return r;
+    j = job_create(WORK_BUDGET, NULL, "");
+    j->ram_bytes = ram_bytes;
+    j->force = force;
+    if (r < 0)
+        return post(e, j, sink, jobs_budget);
+    /* At once, whatever is running: ENGINE has nothing to do with it. */
+    id = open_job(e, j, sink);
+    jobs_budget_done(e, j, 0);
+    return id;
+}

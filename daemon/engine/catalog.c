@@ -1,0 +1,239 @@
+/* Slots, their states and who leaves first; see catalog.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "daemon/engine/catalog.h"
+
+void catalog_init(struct catalog *c)
+{
+    *c = (struct catalog){.first = NULL};
+    pthread_mutex_init(&c->lock, NULL);
+}
+
+void catalog_clear(struct catalog *c)
+{
+    pthread_mutex_destroy(&c->lock);
+}
+
+static void copy_text(char *to, size_t cap, const char *from)
+{
+    snprintf(to, cap, "%s", from);
+}
+
+struct slot *slot_create(const struct engine_model_entry *entry, const struct slot_terms *terms)
+{
+    struct slot *s = XNEW(struct slot);
+
+    s->name = xstrdup(entry->name);
+    s->path = xstrdup(entry->path);
+    s->aliases = XNEW_ARRAY(char *, entry->n_aliases + 1);
+    for (size_t i = 0; i < entry->n_aliases; i++)
+        s->aliases[s->n_aliases++] = xstrdup(entry->aliases[i]);
+    s->asked = s->configured = s->terms = *terms;
+    s->keep_alive_ms = INT64_MIN;
+    s->status_used_at_ms = s->status_leaves_at_ms = -1;
+    copy_text(s->status.name, sizeof s->status.name, s->name);
+    copy_text(s->status.path, sizeof s->status.path, s->path);
+    copy_text(s->status.kv, sizeof s->status.kv, terms->kv ? terms->kv->name : "f16");
+    s->status.n_ctx = terms->n_ctx;
+    s->status.pin = terms->pin;
+    return s;
+}
+
+void slot_destroy(struct slot *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n_aliases; i++)
+        free(s->aliases[i]);
+    free(s->aliases);
+    free(s->name);
+    free(s->path);
+    free(s);
+}
+
+bool slot_answers_to(const struct slot *s, const char *name)
+{
+    if (strcmp(s->name, name) == 0)
+        return true;
+    for (size_t i = 0; i < s->n_aliases; i++)
+        if (strcmp(s->aliases[i], name) == 0)
+            return true;
+    return false;
+}
+
+void slot_read(struct catalog *c, const struct slot *s, struct model_status *ret)
+{
+    int64_t now = clock_ms(), used_at, leaves_at;
+
+    pthread_mutex_lock(&c->lock);
+    *ret = s->status;
+    used_at = s->status_used_at_ms;
+    leaves_at = s->status_leaves_at_ms;
+    pthread_mutex_unlock(&c->lock);
+    ret->idle_ms = used_at < 0 || ret->busy ? 0 : MAX(now - used_at, 0);
+    ret->until_ms = leaves_at < 0 ? -1 : MAX(leaves_at - now, 0);
+}
+
+size_t slot_evictable_bytes(struct catalog *c, const struct slot *s)
+{
+    size_t bytes;
+
+    pthread_mutex_lock(&c->lock);
+    bytes = s->status_evictable ? s->status.charged_bytes : 0;
+    pthread_mutex_unlock(&c->lock);
+    return bytes;
+}
+
+void slot_set_file(struct catalog *c, struct slot *s, size_t file_bytes, int64_t created_s)
+{
+    pthread_mutex_lock(&c->lock);
+    s->status.file_bytes = file_bytes;
+    s->status.created_s = created_s;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void catalog_add(struct catalog *c, struct slot *s)
+{
+    struct slot **p = &c->first;
+
+    while (*p)
+        p = &(*p)->next;
+    s->next = NULL;
+    *p = s;
+}
+
+void catalog_remove(struct catalog *c, struct slot *s)
+{
+    for (struct slot **p = &c->first; *p; p = &(*p)->next) {
+        if (*p == s) {
+            *p = s->next;
+            return;
+        }
+    }
+}
+
+bool slot_ready(const struct slot *s)
+{
+    return s && s->model != NULL;
+}
+
+bool slot_idle(const struct slot *s)
+{
+    return s->model && s->users == 0;
+}
+
+int64_t slot_leaves_at_ms(const struct slot *s)
+{
+    int64_t ttl = s->keep_alive_ms == INT64_MIN ? s->terms.ttl_ms : s->keep_alive_ms;
+    bool stays = s->keep_alive_ms == INT64_MIN ? ttl == 0 : ttl < 0;
+
+    if (!slot_idle(s))
+        return INT64_MAX;
+    if (s->retired)
+        return s->used_at_ms;
+    if (s->terms.pin || stays)
+        return INT64_MAX;
+    return s->used_at_ms + ttl;
+}
+
+/* What the model says of itself, once it is there. */
+static void fill_from_model(const struct slot *s, struct model_status *st)
+{
+    struct model_info info;
+    struct residency_stats residency;
+
+    model_info(s->model, &info);
+    model_residency(s->model, &residency);
+    copy_text(st->arch, sizeof st->arch, info.arch);
+    copy_text(st->type, sizeof st->type, info.type);
+    st->n_params = info.n_params;
+    st->file_bytes = info.file_bytes;
+    st->n_ctx = model_n_ctx(s->model);
+    st->n_ctx_train = info.n_ctx_train;
+    st->resident_bytes = residency.resident_bytes;
+    st->total_bytes = residency.bytes;
+}
+
+void slot_publish(struct catalog *c, struct slot *s)
+{
+    int64_t leaves_at = slot_leaves_at_ms(s);
+    struct model_status st;
+
+    /* ENGINE writes all of it but the file's size and time, which LOOP may set in between. */
+    pthread_mutex_lock(&c->lock);
+    st = s->status;
+    pthread_mutex_unlock(&c->lock);
+    st.state = s->state;
+    st.busy = s->users > 0;
+    st.pin = s->terms.pin;
+    st.progress = s->progress;
+    st.total = s->progress_total;
+    st.charged_bytes = s->charged_bytes;
+    st.pp_per_s = s->pp_per_s;
+    st.tg_per_s = s->tg_per_s;
+    copy_text(st.kv, sizeof st.kv, s->terms.kv ? s->terms.kv->name : "f16");
+    copy_text(st.error, sizeof st.error, s->state == MODEL_FAILED ? s->error.text : "");
+    if (s->model) {
+        fill_from_model(s, &st);
+    } else {
+        st.n_ctx = s->terms.n_ctx;
+        st.resident_bytes = 0;
+    }
+    pthread_mutex_lock(&c->lock);
+    st.created_s = s->status.created_s;
+    if (!s->model)
+        st.file_bytes = s->status.file_bytes;
+    s->status = st;
+    s->status_used_at_ms = s->model ? s->used_at_ms : -1;
+    s->status_leaves_at_ms = leaves_at == INT64_MAX ? -1 : leaves_at;
+    s->status_evictable = slot_idle(s) && !s->terms.pin;
+    pthread_mutex_unlock(&c->lock);
+}
+
+void slot_set_state(struct catalog *c, struct slot *s, enum model_state state)
+{
+    s->state = state;
+    slot_publish(c, s);
+}
+
+static bool may_leave(const struct slot *s, const struct slot *but)
+{
+    return s != but && slot_idle(s) && !s->terms.pin;
+}
+
+struct slot *catalog_victim(const struct catalog *c, const struct slot *but)
+{
+    struct slot *oldest = NULL;
+
+    for (struct slot *s = c->first; s; s = s->next)
+        if (may_leave(s, but) && (!oldest || s->used_at_ms < oldest->used_at_ms))
+            oldest = s;
+    return oldest;
+}
+
+size_t catalog_evictable_bytes(const struct catalog *c, const struct slot *but)
+{
+    size_t sum = 0;
+
+    for (const struct slot *s = c->first; s; s = s->next)
+        if (may_leave(s, but))
+            sum += s->charged_bytes;
+    return sum;
+}
+
+struct slot *catalog_expired(const struct catalog *c, int64_t now_ms, int64_t *ret_next_ms)
+{
+    *ret_next_ms = INT64_MAX;
+    for (struct slot *s = c->first; s; s = s->next) {
+        int64_t at = slot_leaves_at_ms(s);
+
+        if (at <= now_ms)
+            return s;
+        *ret_next_ms = MIN(*ret_next_ms, at);
+    }
+    return NULL;
+}

@@ -1,0 +1,224 @@
+/* Plans and files as JSON; see describe.h. */
+#include <stdlib.h>
+
+#include "common/alloc.h"
+#include "common/json.h"
+#include "daemon/engine/describe.h"
+#include "daemon/engine/engine_priv.h"
+
+/* An array of metadata (a vocabulary) is shown by its first elements. */
+#define ARRAY_SHOWN 16
+
+/* Bytes of the ledger while a file is looked at: its metadata and its vocabulary. */
+struct look {
+    struct model *model;
+    struct ledger *ledger;
+    size_t charged;
+};
+
+static void look_close(struct look *l)
+{
+    model_close(l->model);
+    ledger_release(l->ledger, POOL_RAM, ACCOUNT_TEXT, l->charged);
+}
+
+static int look_open(const struct engine *e, const struct job *j, struct look *ret, struct err *err)
+{
+    struct look l = {.ledger = e->opt.ledger};
+    const struct tokenizer *tok;
+    size_t bytes;
+    int r = model_open(j->target, &l.model, err);
+
+    if (r < 0)
+        return r;
+    tok = model_tokenizer(l.model);
+    bytes = gguf_memory_bytes(model_gguf(l.model)) + (tok ? tokenizer_memory_bytes(tok) : 0);
+    r = ledger_reserve(l.ledger, POOL_RAM, ACCOUNT_TEXT, bytes, "looking at a model file", err);
+    if (r < 0) {
+        model_close(l.model);
+        return r;
+    }
+    l.charged = bytes;
+    *ret = l;
+    return 0;
+}
+
+static json_t *size_value(size_t n)
+{
+    return json_integer((json_int_t)MIN(n, (size_t)INT64_MAX));
+}
+
+static json_t *head(const struct job *j, const struct model_info *info)
+{
+    json_t *o = json_object();
+
+    json_object_set_new(o, "model", json_text(j->name, view_of(j->name).len));
+    json_object_set_new(o, "path", json_text(j->target, view_of(j->target).len));
+    json_object_set_new(o, "title", json_text(info->name, view_of(info->name).len));
+    json_object_set_new(o, "arch", json_string(info->arch));
+    json_object_set_new(o, "type", json_string(info->type));
+    json_object_set_new(o, "n_params", size_value(info->n_params));
+    json_object_set_new(o, "file_bytes", size_value(info->file_bytes));
+    json_object_set_new(o, "n_ctx_train", size_value(info->n_ctx_train));
+    json_object_set_new(o, "n_layers", size_value(info->n_layers));
+    json_object_set_new(o, "n_embd", size_value(info->n_embd));
+    json_object_set_new(o, "n_vocab", size_value(info->n_vocab));
+    json_object_set_new(o, "n_heads", size_value(info->n_heads));
+    json_object_set_new(o, "n_kv_heads", size_value(info->n_kv_heads));
+    json_object_set_new(o, "n_experts", size_value(info->n_experts));
+    json_object_set_new(o, "n_experts_used", size_value(info->n_experts_used));
+    return o;
+}
+
+/* -- plan -------------------------------------------------------------------------------------- */
+
+static json_t *plan_json(const struct job *j, const struct model_info *info,
+                         const struct model_plan *p, const struct format *kv)
+{
+    json_t *o = head(j, info), *accounts = json_object();
+
+    for (int i = 0; i < ACCOUNT_COUNT; i++)
+        json_object_set_new(accounts, ledger_account_name((enum account)i),
+                            size_value(p->account[i]));
+    json_object_set_new(o, "n_ctx", size_value(p->n_ctx));
+    json_object_set_new(o, "ctx_capped", json_boolean(p->ctx_capped));
+    json_object_set_new(o, "kv", json_string(kv ? kv->name : "f16"));
+    json_object_set_new(o, "fits", json_boolean(p->fits));
+    json_object_set_new(o, "total", size_value(p->total));
+    json_object_set_new(o, "peak", size_value(p->peak));
+    json_object_set_new(o, "floor", size_value(p->floor));
+    json_object_set_new(o, "free", size_value(p->free_bytes));
+    json_object_set_new(o, "accounts", accounts);
+    json_object_set_new(o, "bytes_per_token", json_real(p->bytes_per_token));
+    if (!p->fits)
+        json_object_set_new(o, "advice", json_string(p->advice));
+    return o;
+}
+
+int describe_plan(struct engine *e, const struct job *j, json_t **ret, struct err *err)
+{
+    struct model_options opt = {.n_ctx = j->n_ctx, .n_batch = e->opt.n_batch, .n_out = 1};
+    struct model_info info;
+    struct model_plan p;
+    struct look l;
+    int r = look_open(e, j, &l, err);
+
+    if (r < 0)
+        return r;
+    if (j->kv)
+        opt.kv = names_kv_format(j->kv, NULL);
+    model_info(l.model, &info);
+    r = model_plan(l.model, &opt, e->opt.backend_ops, e->opt.backend, j->free_bytes, &p, err);
+    if (r >= 0)
+        *ret = plan_json(j, &info, &p, opt.kv);
+    look_close(&l);
+    return r;
+}
+
+/* -- show -------------------------------------------------------------------------------------- */
+
+static json_t *number(enum gguf_type type, const struct gguf_value *v, size_t i)
+{
+    if (type == GGUF_BOOL)
+        return json_boolean(gguf_elem_i64(v, i) != 0);
+    if (gguf_is_int(type))
+        return json_integer(gguf_elem_i64(v, i));
+    /* Infinities and NaN have no JSON. */
+    {
+        json_t *real = json_real(gguf_elem_f64(v, i));
+
+        return real ? real : json_null();
+    }
+}
+
+static json_t *element(const struct gguf_value *v, enum gguf_type type, size_t i)
+{
+    if (type == GGUF_STRING)
+        return json_text(v->strings[i].p, v->strings[i].len);
+    return number(type, v, i);
+}
+
+static json_t *value_json(const struct gguf_value *v)
+{
+    json_t *o, *first;
+
+    if (v->type != GGUF_ARRAY)
+        return element(v, v->type, 0);
+    first = json_array();
+    for (size_t i = 0; i < v->n && i < ARRAY_SHOWN; i++)
+        json_array_append_new(first, element(v, v->elem_type, i));
+    if (v->n <= ARRAY_SHOWN)
+        return first;
+    o = json_object();
+    json_object_set_new(o, "type", json_string(gguf_type_name(v->elem_type)));
+    json_object_set_new(o, "n", size_value(v->n));
+    json_object_set_new(o, "first", first);
+    return o;
+}
+
+static json_t *metadata_json(const struct gguf *g)
+{
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < gguf_n_values(g); i++) {
+        const struct gguf_value *v = gguf_value_at(g, i);
+        char *key = view_dup(v->key);
+
+        /* A key that is no UTF-8 cannot be shown. */
+        json_object_set_new(o, key, value_json(v));
+        free(key);
+    }
+    return o;
+}
+
+static json_t *tensor_json(const struct gguf_tensor *t)
+{
+    json_t *o = json_object(), *dims = json_array();
+
+    for (unsigned i = 0; i < t->n_dims; i++)
+        json_array_append_new(dims, json_integer((json_int_t)t->dims[i]));
+    json_object_set_new(o, "name", json_text(t->name.p, t->name.len));
+    json_object_set_new(o, "type", json_string(t->fmt->name));
+    json_object_set_new(o, "dims", dims);
+    json_object_set_new(o, "bytes", json_integer((json_int_t)t->bytes));
+    return o;
+}
+
+static void add_unused(void *arg, const struct gguf_tensor *t)
+{
+    json_array_append_new(arg, json_text(t->name.p, t->name.len));
+}
+
+int describe_file(struct engine *e, const struct job *j, json_t **ret, struct err *err)
+{
+    json_t *o, *tensors = json_array(), *unused = json_array();
+    const struct gguf *g;
+    struct model_info info;
+    struct look l;
+    int r = look_open(e, j, &l, err);
+
+    if (r < 0) {
+        json_decref(tensors);
+        json_decref(unused);
+        return r;
+    }
+    g = model_gguf(l.model);
+    model_info(l.model, &info);
+    for (size_t i = 0; i < gguf_n_tensors(g); i++)
+        json_array_append_new(tensors, tensor_json(gguf_tensor_at(g, i)));
+    model_unused_tensors(l.model, add_unused, unused);
+    o = head(j, &info);
+    json_object_set_new(o, "parts", json_integer(gguf_parts(g)));
+    json_object_set_new(o, "gguf_version", json_integer(gguf_version(g)));
+    json_object_set_new(o, "kv_bytes_per_token", size_value(info.kv_bytes_per_token));
+    json_object_set_new(o, "metadata", metadata_json(g));
+    json_object_set_new(o, "chat_template",
+                        info.chat_template
+                            ? json_text(info.chat_template, view_of(info.chat_template).len)
+                            : json_null());
+    json_object_set_new(o, "tensors", tensors);
+    json_object_set_new(o, "unused_tensors", unused);
+    look_close(&l);
+    *ret = o;
+    return 0;
+}

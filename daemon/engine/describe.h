@@ -1,0 +1,19 @@
+/*
+ * describe - what `plan` and `show` answer: a file read, proven and put into
+ * JSON, without loading it.
+ *
+ * Thread: IO (a model of one's own).
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "common/err.h"
+
+struct engine;
+struct job;
+
+/* Accounts, sum, context and advice of a load within the job's ram_bytes or free_bytes. */
+int describe_plan(struct engine *e, const struct job *j, json_t **ret, struct err *err);
+/* Metadata, tensors, template, tensors that the architecture does not use. */
+int describe_file(struct engine *e, const struct job *j, json_t **ret, struct err *err);

@@ -1,0 +1,158 @@
+/* Jobs that ENGINE does: load, unload, budget; see engine_priv.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "daemon/engine/engine_priv.h"
+
+static void fail(struct engine *e, struct job *take_job, const struct err *err)
+{
+    events_job_done(e, take_job, NULL, err);
+}
+
+/* -- load --------------------------------------------------------------------------------------- */
+
+/* The terms of this load: what the caller said, else what is configured. */
+static int set_terms(struct slot *s, const struct job *j, struct err *err)
+{
+    const struct format *kv = j->kv ? names_kv_format(j->kv, NULL) : NULL;
+
+    if (!s->model) {
+        s->terms = s->configured;
+        if (j->n_ctx)
+            s->terms.n_ctx = j->n_ctx;
+        if (kv)
+            s->terms.kv = kv;
+    } else if (j->n_ctx && j->n_ctx != model_n_ctx(s->model)) {
+        return err_set_param(err, ERR_CONFLICT, "ctx",
+                             "'%.100s' is loaded with a context of %zu; unload it first to change "
+                             "that to %zu",
+                             s->name, model_n_ctx(s->model), j->n_ctx);
+    } else if (kv && kv != (s->terms.kv ? s->terms.kv : format_of(FORMAT_f16))) {
+        return err_set_param(err, ERR_CONFLICT, "kv",
+                             "'%.100s' is loaded with a %s cache; unload it first to change that "
+                             "to %s",
+                             s->name, s->terms.kv ? s->terms.kv->name : "f16", kv->name);
+    }
+    return 0;
+}
+
+static void set_stay(struct slot *s, const struct job *j)
+{
+    s->keep_alive_ms = INT64_MIN;
+    if (j->ttl_ms >= 0)
+        s->terms.ttl_ms = j->ttl_ms;
+    if (j->pin >= 0)
+        s->terms.pin = j->pin != 0;
+}
+
+void jobs_run_load(struct engine *e, struct job *take_job)
+{
+    struct slot *s = take_job->work.slot;
+    int64_t began_ms = clock_ms();
+    bool was_ready = slot_ready(s);
+    struct err err;
+    int r = set_terms(s, take_job, &err);
+
+    if (r >= 0)
+        r = loader_take(e, &take_job->work, &err);
+    if (r < 0) {
+        fail(e, take_job, &err);
+        return;
+    }
+    set_stay(s, take_job);
+    loader_give_back(e, &take_job->work);
+    events_job_done(e, take_job,
+                    json_pack("{s:s, s:s, s:I, s:I, s:b, s:I}", "model", s->name, "path", s->path,
+                              "n_ctx", (json_int_t)(s->model ? model_n_ctx(s->model) : 0), "bytes",
+                              (json_int_t)s->charged_bytes, "was_loaded", was_ready, "load_ms",
+                              (json_int_t)(clock_ms() - began_ms)),
+                    NULL);
+}
+
+/* -- unload ---------------------------------------------------------------------------------------- */
+
+static void unloaded(struct engine *e, struct slot *s, struct job *take_job)
+{
+    size_t bytes = s->charged_bytes;
+
+    if (s->model)
+        loader_unload(e, s, "unloaded by hand");
+    events_job_done(e, take_job,
+                    json_pack("{s:s, s:I}", "model", s->name, "bytes", (json_int_t)bytes), NULL);
+}
+
+void jobs_unload(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct job *j = job_of((struct work *)l);
+    struct slot *s = j->work.slot;
+    bool busy = s->users > 0 || queue_wants(&e->worker.queue, s);
+    struct err err;
+
+    if (!s->model && s->state != MODEL_LOADING) {
+        err_set_param(&err, ERR_CONFLICT, "model", "'%.100s' is not loaded", s->name);
+        fail(e, j, &err);
+    } else if (s->leaving) {
+        err_set_param(&err, ERR_CONFLICT, "model", "'%.100s' is being unloaded already", s->name);
+        fail(e, j, &err);
+    } else if (busy && !j->force) {
+        err_set_param(&err, ERR_CONFLICT, "model",
+                      "'%.100s' is busy; wait for its requests, cancel them, or unload with force",
+                      s->name);
+        fail(e, j, &err);
+    } else {
+        /* Set before the cancels: who ends last on this model lets it leave. */
+        s->leaving = j;
+        worker_cancel_all_of(e, s, "its model was unloaded by force");
+        if (s->users == 0)
+            jobs_finish_leaving(e, s);
+    }
+}
+
+void jobs_finish_leaving(struct engine *e, struct slot *s)
+{
+    struct job *j = s->leaving;
+
+    s->leaving = NULL;
+    unloaded(e, s, j);
+}
+
+/* -- budget ------------------------------------------------------------------------------------------ */
+
+void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded)
+{
+    struct ledger_report r;
+
+    ledger_report(e->opt.ledger, POOL_RAM, &r);
+    events_job_done(e, take_job,
+                    json_pack("{s:I, s:I, s:I, s:I}", "ram", (json_int_t)r.budget, "used",
+                              (json_int_t)r.used, "capacity", (json_int_t)r.capacity, "unloaded",
+                              (json_int_t)n_unloaded),
+                    NULL);
+}
+
+void jobs_budget(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct job *j = job_of((struct work *)l);
+    size_t n_unloaded = 0;
+    struct slot *victim;
+    struct err err;
+    int r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
+
+    /* Nobody leaves when it would not be enough. */
+    if (r == -ERR_CONFLICT &&
+        ledger_used(e->opt.ledger, POOL_RAM) - catalog_evictable_bytes(&e->catalog, NULL) <=
+            j->ram_bytes)
+        while (r == -ERR_CONFLICT && (victim = catalog_victim(&e->catalog, NULL))) {
+            loader_unload(e, victim, "the budget was lowered");
+            n_unloaded++;
+            r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
+        }
+    if (r < 0)
+        fail(e, j, &err);
+    else
+        jobs_budget_done(e, j, n_unloaded);
+}

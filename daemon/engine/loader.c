@@ -1,0 +1,277 @@
+/* Bringing models into memory and letting them leave; see engine_priv.h. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "daemon/chat/chat.h"
+#include "daemon/engine/engine_priv.h"
+
+/*
+ * A model without a configured context takes what is free, if that is at least
+ * this many tokens; only for less do idle models have to leave.
+ */
+#define CTX_ENOUGH 8192
+
+/* Left free for requests when the budget decides the context: their texts, ids and samplers. */
+#define HEADROOM_BYTES     ((size_t)16 << 20)
+#define HEADROOM_PER_TOKEN ((size_t)40) /* of the vocabulary */
+
+/* Progress goes up this often at most. */
+#define PROGRESS_EVERY_MS 100
+
+struct loading {
+    struct engine *e;
+    struct work *work;
+    int64_t posted_ms;
+};
+
+static void on_progress(void *arg, size_t done, size_t total)
+{
+    struct loading *l = arg;
+    struct slot *s = l->work->slot;
+    int64_t now = clock_ms();
+
+    worker_alive(l->e);
+    worker_read_mail(l->e);
+    if (l->e->worker.stop)
+        atomic_store(&s->cancel_load, true);
+    if (now - l->posted_ms < PROGRESS_EVERY_MS && done < total)
+        return;
+    l->posted_ms = now;
+    s->progress = done;
+    s->progress_total = total;
+    slot_publish(&l->e->catalog, s);
+    if (l->work->kind == WORK_REQUEST) {
+        struct event ev = {
+            .kind = EVENT_PROGRESS, .step = STEP_LOADING, .progress = done, .total = total};
+
+        events_post(l->e, task_of(l->work), &ev);
+    } else {
+        events_job_progress(l->e, job_of(l->work), "loading", done, total);
+    }
+}
+
+static void on_tick(void *arg)
+{
+    worker_alive(arg);
+}
+
+/* What is free, less what requests will want. */
+static size_t free_for_context(const struct engine *e, const struct model *m, size_t more)
+{
+    size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM) + more;
+    struct model_info info;
+    size_t headroom;
+
+    model_info(m, &info);
+    headroom = HEADROOM_BYTES + info.n_vocab * HEADROOM_PER_TOKEN;
+    return bytes - MIN(headroom, bytes / 8);
+}
+
+static int plan(const struct engine *e, struct model *m, const struct model_options *o, size_t more,
+                struct model_plan *ret, struct err *err)
+{
+    size_t bytes =
+        o->n_ctx ? ledger_free_bytes(e->opt.ledger, POOL_RAM) + more : free_for_context(e, m, more);
+
+    return model_plan(m, o, e->opt.backend_ops, e->opt.backend, bytes, ret, err);
+}
+
+static bool good_enough(const struct model_plan *p)
+{
+    return p->fits && (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
+}
+
+/*
+ * Lets idle models leave, least recently used first, until the model fits; no
+ * one leaves in vain.  Fixes the context.  What does not fit in the end is
+ * refused by model_load, which has the sum.
+ */
+static int make_room(struct engine *e, struct slot *s, struct model *m, struct model_options *o,
+                     struct err *err)
+{
+    size_t evictable = catalog_evictable_bytes(&e->catalog, s);
+    struct model_plan p, best;
+    struct slot *victim;
+    int r = plan(e, m, o, 0, &p, err);
+
+    if (r < 0 || good_enough(&p) || !evictable)
+        goto out;
+    r = plan(e, m, o, evictable, &best, err);
+    if (r < 0 || !best.fits)
+        goto out;
+    while (r >= 0 && !good_enough(&p) && (victim = catalog_victim(&e->catalog, s))) {
+        loader_unload(e, victim, "another model needs its memory");
+        r = plan(e, m, o, 0, &p, err);
+    }
+out:
+    if (r >= 0 && p.fits)
+        o->n_ctx = p.n_ctx;
+    return r;
+}
+
+static int read_model(struct engine *e, struct work *work, struct model *m, size_t *ret_charged,
+                      struct err *err)
+{
+    struct slot *s = work->slot;
+    struct loading l = {.e = e, .work = work};
+    struct model_options o = {
+        .n_ctx = s->terms.n_ctx, .n_batch = e->opt.n_batch, .n_out = 1, .kv = s->terms.kv};
+    struct model_plan p;
+    int r = make_room(e, s, m, &o, err);
+
+    if (r < 0)
+        return r;
+    r = model_load(m, &o, e->opt.ledger, e->opt.backend_ops, e->opt.backend, on_progress, &l,
+                   &s->cancel_load, err);
+    if (r < 0)
+        return r;
+    model_set_tick(m, on_tick, e);
+    o.n_ctx = model_n_ctx(m);
+    r = model_plan(m, &o, e->opt.backend_ops, e->opt.backend, SIZE_MAX, &p, err);
+    if (r >= 0)
+        *ret_charged = p.total;
+    return r;
+}
+
+static int cancelled(const struct work *work, struct err *err)
+{
+    return err_set(err, ERR_CANCELLED, "%s",
+                   work->why ? work->why : "the request was cancelled while its model was loading");
+}
+
+static void note_loaded(struct engine *e, struct slot *s, int64_t began_ms)
+{
+    char bytes[24], took[24];
+
+    pthread_mutex_lock(&e->stats_lock);
+    e->stats.loads++;
+    pthread_mutex_unlock(&e->stats_lock);
+    log_notice("loaded model", "model='%s' bytes=%s ctx=%zu in=%s", s->name,
+               units_format_size(s->charged_bytes, bytes, sizeof bytes), model_n_ctx(s->model),
+               units_format_time_ms(clock_ms() - began_ms, took, sizeof took));
+}
+
+static int load(struct engine *e, struct work *work, struct err *err)
+{
+    struct slot *s = work->slot;
+    int64_t began_ms = clock_ms();
+    struct model *m = NULL;
+    struct err why;
+    int r;
+
+    atomic_store(&s->cancel_load, false);
+    s->progress = s->progress_total = 0;
+    slot_set_state(&e->catalog, s, MODEL_LOADING);
+    r = model_open(s->path, &m, &why);
+    if (r >= 0)
+        r = read_model(e, work, m, &s->charged_bytes, &why);
+    if (r < 0) {
+        model_close(m);
+        s->charged_bytes = 0;
+        s->terms = s->configured;
+        s->error = why;
+        if (r == -ERR_CANCELLED) {
+            slot_set_state(&e->catalog, s, MODEL_LISTED);
+            return cancelled(work, err);
+        }
+        slot_set_state(&e->catalog, s, MODEL_FAILED);
+        log_warning("cannot load model", "model='%s': %s", s->name, why.text);
+        if (err)
+            *err = why;
+        return r;
+    }
+    s->model = m;
+    s->used_at_ms = clock_ms();
+    s->keep_alive_ms = INT64_MIN;
+    slot_set_state(&e->catalog, s, MODEL_READY);
+    note_loaded(e, s, began_ms);
+    return 0;
+}
+
+int loader_take(struct engine *e, struct work *work, struct err *err)
+{
+    struct slot *s = work->slot;
+    int r = 0;
+
+    if (work_cancelled(work))
+        return cancelled(work, err);
+    s->users++;
+    if (!s->model)
+        r = load(e, work, err);
+    if (r >= 0 && work_cancelled(work))
+        r = cancelled(work, err);
+    if (r < 0) {
+        loader_give_back(e, work);
+        return r;
+    }
+    slot_publish(&e->catalog, s);
+    return 0;
+}
+
+void loader_give_back(struct engine *e, struct work *work)
+{
+    struct slot *s = work->slot;
+
+    s->users--;
+    s->used_at_ms = clock_ms();
+    slot_publish(&e->catalog, s);
+    if (s->users == 0 && s->leaving)
+        jobs_finish_leaving(e, s);
+}
+
+void loader_unload(struct engine *e, struct slot *s, const char *why)
+{
+    char bytes[24], idle[24];
+    int64_t idle_ms = clock_ms() - s->used_at_ms;
+
+    slot_set_state(&e->catalog, s, MODEL_DRAINING);
+    chat_template_destroy(s->chat);
+    s->chat = NULL;
+    model_close(s->model);
+    s->model = NULL;
+    log_notice("unloaded model", "model='%s' bytes=%s idle=%s: %s", s->name,
+               units_format_size(s->charged_bytes, bytes, sizeof bytes),
+               units_format_time_ms(idle_ms, idle, sizeof idle), why);
+    s->charged_bytes = 0;
+    s->terms = s->configured;
+    s->keep_alive_ms = INT64_MIN;
+    slot_set_state(&e->catalog, s, MODEL_LISTED);
+    pthread_mutex_lock(&e->stats_lock);
+    e->stats.unloads++;
+    pthread_mutex_unlock(&e->stats_lock);
+}
+
+/* Retired slots that nothing refers to any more go back to LOOP. */
+static void bury(struct engine *e)
+{
+    struct slot *next;
+
+    for (struct slot *s = e->catalog.first; s; s = next) {
+        next = s->next;
+        if (!s->retired || s->model || s->users || s->leaving || queue_wants(&e->worker.queue, s))
+            continue;
+        catalog_remove(&e->catalog, s);
+        notes_slot_gone(e, s);
+    }
+}
+
+int64_t loader_expire(struct engine *e, int64_t now_ms)
+{
+    int64_t next_ms;
+    struct slot *s;
+
+    while ((s = catalog_expired(&e->catalog, now_ms, &next_ms)) != NULL) {
+        if (queue_wants(&e->worker.queue, s)) {
+            /* Its next work is about to be taken; it may leave after that. */
+            next_ms = now_ms;
+            break;
+        }
+        loader_unload(e, s, s->retired ? "it is no longer known" : "its time to live has passed");
+    }
+    bury(e);
+    return next_ms;
+}

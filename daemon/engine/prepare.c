@@ -1,0 +1,322 @@
+/* From what was asked to ids, options and room in the ledger; see run.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "common/alloc.h"
+#include "daemon/chat/chat.h"
+#include "daemon/engine/run.h"
+
+/* -- sampling options ------------------------------------------------------------------------ */
+
+static bool given(const struct run *r, enum sampling_field f)
+{
+    return r->req->given >> f & 1;
+}
+
+/* The request's word, else the file's, else the default that is there already. */
+static void complete_sampling(struct run *r)
+{
+    const struct model_sampling *file = &r->info.sampling;
+    struct sampling_options *o = &r->sampling;
+
+    if (file->has_temperature && !given(r, SAMPLING_FIELD_temperature))
+        o->temperature = file->temperature;
+    if (file->has_top_k && !given(r, SAMPLING_FIELD_top_k))
+        o->top_k = file->top_k;
+    if (file->has_top_p && !given(r, SAMPLING_FIELD_top_p))
+        o->top_p = file->top_p;
+    if (file->has_min_p && !given(r, SAMPLING_FIELD_min_p))
+        o->min_p = file->min_p;
+    if (file->has_repeat_penalty && !given(r, SAMPLING_FIELD_repeat_penalty))
+        o->repeat_penalty = file->repeat_penalty;
+    if (!given(r, SAMPLING_FIELD_seed)) {
+        uint32_t seed = 0;
+
+        /* 32 bits, so that it survives a client whose numbers are doubles and can be asked for again. */
+        if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+            seed = (uint32_t)r->task->submitted_us;
+        o->seed = seed;
+    }
+}
+
+/* ignore_eos: no token that ends a generation can be chosen. */
+static int ban_ends(struct run *r, struct err *err)
+{
+    const struct request *req = r->req;
+    size_t n = req->sampling.n_bias, ends = 0;
+    int rc;
+
+    if (!req->ignore_eos || !r->tokenizer)
+        return 0;
+    for (size_t id = 0; id < r->info.n_vocab; id++)
+        ends += tokenizer_is_eog(r->tokenizer, (int32_t)id);
+    rc = run_charge(r, ACCOUNT_REQUESTS, (n + ends) * sizeof *r->bias, err);
+    if (rc < 0)
+        return rc;
+    r->bias = XNEW_ARRAY(struct sampling_bias, n + ends + 1);
+    if (n)
+        memcpy(r->bias, req->sampling.bias, n * sizeof *r->bias);
+    for (size_t id = 0; id < r->info.n_vocab; id++)
+        if (tokenizer_is_eog(r->tokenizer, (int32_t)id))
+            r->bias[n++] = (struct sampling_bias){.id = (int32_t)id, .bias = -INFINITY};
+    r->sampling.bias = r->bias;
+    r->sampling.n_bias = n;
+    return 0;
+}
+
+static int check_bias(const struct run *r, struct err *err)
+{
+    for (size_t i = 0; i < r->sampling.n_bias; i++)
+        if (r->sampling.bias[i].id < 0 || (size_t)r->sampling.bias[i].id >= r->info.n_vocab)
+            return err_set_param(err, ERR_INVALID, "logit_bias",
+                                 "'logit_bias' names token %d; '%s' has %zu tokens",
+                                 (int)r->sampling.bias[i].id, r->task->model, r->info.n_vocab);
+    return 0;
+}
+
+static int prepare_sampling(struct run *r, struct err *err)
+{
+    int rc;
+
+    complete_sampling(r);
+    rc = sampling_check(&r->sampling, err);
+    if (rc >= 0)
+        rc = check_bias(r, err);
+    if (rc >= 0)
+        rc = ban_ends(r, err);
+    if (rc >= 0)
+        rc = run_charge(r, ACCOUNT_SCRATCH,
+                        sampler_bytes(&r->sampling, r->info.n_vocab, model_n_ctx(r->model)), err);
+    return rc;
+}
+
+/* -- ids ------------------------------------------------------------------------------------------ */
+
+static int need_tokenizer(const struct run *r, struct err *err)
+{
+    if (r->tokenizer)
+        return 0;
+    return err_set(err, ERR_UNSUPPORTED,
+                   "'%s' has no vocabulary in its file; give the prompt as token ids",
+                   r->task->model);
+}
+
+/* Room for a text of that many bytes and the ids that can come of it. */
+static int charge_text(struct run *r, size_t text_bytes, struct err *err)
+{
+    /* A token is at least a byte, and bos and eos are two more. */
+    return run_charge(r, ACCOUNT_REQUESTS, text_bytes + (text_bytes + 2) * sizeof(int32_t), err);
+}
+
+static int take_ids(struct run *r, struct err *err)
+{
+    const struct request *req = r->req;
+    size_t n = req->n_prompt_ids;
+    int rc;
+
+    for (size_t i = 0; i < n; i++)
+        if (req->prompt_ids[i] < 0 || (size_t)req->prompt_ids[i] >= r->info.n_vocab)
+            return err_set_param(err, ERR_INVALID, "prompt",
+                                 "token %zu of 'prompt' is %d; '%s' has %zu tokens", i,
+                                 (int)req->prompt_ids[i], r->task->model, r->info.n_vocab);
+    rc = run_charge(r, ACCOUNT_REQUESTS, n * sizeof(int32_t), err);
+    if (rc < 0)
+        return rc;
+    ARRAY_GROW(r->prompt.ids, n, r->prompt.cap);
+    if (n)
+        memcpy(r->prompt.ids, req->prompt_ids, n * sizeof *req->prompt_ids);
+    r->prompt.n = n;
+    if (req->echo && r->tokenizer)
+        tokenizer_decode(r->tokenizer, r->prompt.ids, n, true, false, &r->text);
+    return 0;
+}
+
+static int take_text(struct run *r, struct err *err)
+{
+    const struct request *req = r->req;
+    struct view text = {req->prompt ? req->prompt : "", req->prompt_len};
+    int rc = need_tokenizer(r, err);
+
+    if (rc >= 0)
+        rc = charge_text(r, text.len, err);
+    if (rc < 0)
+        return rc;
+    if (req->echo)
+        str_add(&r->text, text.p, text.len);
+    /* A raw prompt is the caller's own: control tokens in it are meant. */
+    return tokenizer_encode(r->tokenizer, text, true, true, &r->prompt, err);
+}
+
+/* -- a conversation ------------------------------------------------------------------------------ */
+
+static int need_template(struct run *r, struct err *err)
+{
+    struct slot *s = r->task->work.slot;
+    const char *text = r->info.chat_template;
+
+    if (s->chat)
+        return 0;
+    return chat_template_create(text, text ? strlen(text) : 0, &s->chat, err);
+}
+
+static char *token_text(const struct tokenizer *t, int32_t id)
+{
+    return id < 0 ? NULL : view_dup(tokenizer_text(t, id));
+}
+
+static int render(struct run *r, struct template_output *ret, struct err *err)
+{
+    const struct request *req = r->req;
+    char *bos = token_text(r->tokenizer, tokenizer_bos(r->tokenizer));
+    char *eos = token_text(r->tokenizer, tokenizer_eos(r->tokenizer));
+    struct chat_options o = {.add_generation_prompt = true,
+                             .kwargs = req->template_kwargs,
+                             .bos_token = bos,
+                             .eos_token = eos};
+    time_t now = time(NULL);
+    int rc;
+
+    localtime_r(&now, &o.now);
+    rc = chat_render(r->task->work.slot->chat, req->messages, req->tools, &o, ret, err);
+    free(bos);
+    free(eos);
+    return rc;
+}
+
+/* A BOS that the template wrote, where the vocabulary adds one by itself: the bytes to leave out. */
+static size_t doubled_bos(const struct run *r, const struct template_output *out)
+{
+    struct view text = view_of_str(&out->text), bos;
+    int32_t id = tokenizer_bos(r->tokenizer);
+
+    if (id < 0 || !tokenizer_add_bos(r->tokenizer))
+        return 0;
+    bos = tokenizer_text(r->tokenizer, id);
+    if (!view_starts(text, bos) || (out->n_spans && out->spans[0].from < bos.len))
+        return 0;
+    return bos.len;
+}
+
+/* Spans of message origin → spans that cover the text from `skip` on, trusted and not in turn. */
+static struct token_span *cover(const struct template_output *out, size_t skip, size_t *ret_n)
+{
+    struct token_span *spans = XNEW_ARRAY(struct token_span, 2 * out->n_spans + 1);
+    size_t n = 0, at = skip;
+
+    for (size_t i = 0; i < out->n_spans; i++) {
+        const struct template_span *m = &out->spans[i];
+
+        if (m->from > at)
+            spans[n++] = (struct token_span){at - skip, m->from - skip, true};
+        if (m->to > m->from)
+            spans[n++] = (struct token_span){m->from - skip, m->to - skip, false};
+        at = m->to;
+    }
+    if (at < out->text.len)
+        spans[n++] = (struct token_span){at - skip, out->text.len - skip, true};
+    *ret_n = n;
+    return spans;
+}
+
+static int take_conversation(struct run *r, struct err *err)
+{
+    struct template_output out = {0};
+    struct token_span *spans = NULL;
+    size_t skip, n_spans;
+    struct view text;
+    int rc = need_tokenizer(r, err);
+
+    if (rc >= 0)
+        rc = need_template(r, err);
+    if (rc >= 0)
+        rc = render(r, &out, err);
+    if (rc >= 0)
+        rc = charge_text(r, out.text.len + out.n_spans * 2 * sizeof *spans, err);
+    if (rc < 0)
+        goto done;
+    skip = doubled_bos(r, &out);
+    text = view_sub(view_of_str(&out.text), skip, out.text.len - skip);
+    spans = cover(&out, skip, &n_spans);
+    rc = tokenizer_encode_spans(r->tokenizer, text, spans, n_spans, true, &r->prompt, err);
+    if (rc < 0)
+        goto done;
+    /* The splitter looks at it: the reasoning may be open already. */
+    r->text = out.text;
+    out.text = (struct str){0};
+done:
+    free(spans);
+    template_output_clear(&out);
+    return rc;
+}
+
+/* -- all of it ------------------------------------------------------------------------------------- */
+
+static int check_length(struct run *r, struct err *err)
+{
+    size_t n = r->prompt.n, n_ctx = model_n_ctx(r->model);
+
+    if (n == 0)
+        return err_set_param(err, ERR_INVALID, "prompt",
+                             "the prompt is empty; give at least one token");
+    if (n >= n_ctx)
+        return err_set_param(err, ERR_TOO_LARGE, "prompt",
+                             "the prompt has %zu tokens, and the context of '%s' holds %zu with at "
+                             "least one for the answer; shorten it, or load the model with a "
+                             "larger context",
+                             n, r->task->model, n_ctx);
+    r->max_tokens = r->req->max_tokens < 0 ? SIZE_MAX : (size_t)r->req->max_tokens;
+    r->usage.prompt_tokens = n;
+    atomic_store_explicit(&r->task->stat_prompt, n, memory_order_relaxed);
+    return 0;
+}
+
+static size_t stops_bytes(const struct request *req)
+{
+    size_t sum = 0;
+
+    for (unsigned i = 0; i < req->n_stops; i++)
+        sum += req->stop[i].len;
+    return stop_bytes(sum, req->n_stops);
+}
+
+int prepare_request(struct run *r, struct err *err)
+{
+    int rc;
+
+    model_info(r->model, &r->info);
+    r->tokenizer = model_tokenizer(r->model);
+    rc = prepare_sampling(r, err);
+    if (rc >= 0)
+        rc = run_charge(r, ACCOUNT_REQUESTS, stops_bytes(r->req), err);
+    if (rc < 0)
+        return rc;
+    if (r->req->kind == REQUEST_CHAT)
+        rc = take_conversation(r, err);
+    else if (r->req->prompt_ids)
+        rc = take_ids(r, err);
+    else
+        rc = take_text(r, err);
+    if (rc >= 0)
+        rc = check_length(r, err);
+    if (rc >= 0)
+        output_init(&r->output, r->e, r->task, r->tokenizer, view_of_str(&r->text),
+                    r->sampling.seed);
+    return rc;
+}
+
+void prepare_clear(struct run *r)
+{
+    output_clear(&r->output);
+    token_list_clear(&r->prompt);
+    str_clear(&r->text);
+    free(r->bias);
+    r->bias = NULL;
+    r->sampling.bias = r->req->sampling.bias;
+    r->sampling.n_bias = r->req->sampling.n_bias;
+    ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, r->charged_requests);
+    ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_SCRATCH, r->charged_scratch);
+    r->charged_requests = r->charged_scratch = 0;
+}

@@ -1,0 +1,159 @@
+/* The IO thread: jobs that only look at files, file sizes, the process's RSS; see engine_priv.h. */
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "common/alloc.h"
+#include "common/thread.h"
+#include "daemon/engine/describe.h"
+#include "daemon/engine/engine_priv.h"
+#include "daemon/memory/probe.h"
+
+/* A letter of no more content than its sender. */
+struct errand {
+    struct letter letter;
+    struct engine *engine;
+    const struct slot *slot; /* compared with LOOP's list before it is used again */
+    char *path;
+    size_t file_bytes;
+    int64_t created_s;
+};
+
+static void errand_free(struct errand *x)
+{
+    free(x->path);
+    free(x);
+}
+
+static void send(struct engine *e, void (*deliver)(struct letter *l, void *engine),
+                 struct errand content)
+{
+    struct errand *x = XNEW(struct errand);
+
+    *x = content;
+    x->engine = e;
+    x->letter.deliver = deliver;
+    mailbox_post(e->reader.inbox, &x->letter);
+}
+
+/* -- jobs ------------------------------------------------------------------------------------ */
+
+static void on_job(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct job *j = job_of((struct work *)l);
+    json_t *result = NULL;
+    struct err err;
+    int r;
+
+    if (work_cancelled(&j->work))
+        r = err_set(&err, ERR_CANCELLED, "the call was cancelled");
+    else if (j->work.kind == WORK_PLAN)
+        r = describe_plan(e, j, &result, &err);
+    else
+        r = describe_file(e, j, &result, &err);
+    events_job_done(e, j, result, r < 0 ? &err : NULL);
+}
+
+void reader_post(struct engine *e, struct job *j)
+{
+    j->work.letter.deliver = on_job;
+    mailbox_post(e->reader.inbox, &j->work.letter);
+}
+
+/* -- a file's size and time --------------------------------------------------------------------- */
+
+/* LOOP.  The slot may be gone by now, but then it is not in the list. */
+static void on_looked(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct errand *x = (struct errand *)l;
+
+    for (size_t i = 0; i < e->n_slots; i++)
+        if (e->slots[i] == x->slot)
+            slot_set_file(&e->catalog, e->slots[i], x->file_bytes, x->created_s);
+    errand_free(x);
+}
+
+static void on_look(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct errand *x = (struct errand *)l;
+    struct stat st;
+
+    /* A file that is not there yet may come; until then it has no size. */
+    if (stat(x->path, &st) == 0) {
+        x->file_bytes = (size_t)st.st_size;
+        x->created_s = st.st_mtime;
+    }
+    x->letter.deliver = on_looked;
+    mailbox_post(e->outbox, &x->letter);
+}
+
+void reader_look_at_file(struct engine *e, const struct slot *s)
+{
+    send(e, on_look, (struct errand){.slot = s, .path = xstrdup(s->path)});
+}
+
+/* -- RSS ---------------------------------------------------------------------------------------- */
+
+static void on_sample(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct probe_self self;
+
+    /* Without /proc the number stays what it was. */
+    if (probe_self(&self, NULL) >= 0)
+        atomic_store_explicit(&e->stat_rss_bytes, self.rss_bytes, memory_order_relaxed);
+    errand_free((struct errand *)l);
+}
+
+void reader_sample_rss(struct engine *e)
+{
+    send(e, on_sample, (struct errand){0});
+}
+
+/* -- the thread ---------------------------------------------------------------------------------- */
+
+static void on_stop(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+
+    e->reader.stop = true;
+    errand_free((struct errand *)l);
+}
+
+static void *run(void *engine)
+{
+    struct engine *e = engine;
+
+    thread_take_role(THREAD_IO, "rnbd-reader");
+    while (!e->reader.stop) {
+        struct letter *l;
+
+        mailbox_wait(e->reader.inbox, -1);
+        while ((l = mailbox_take(e->reader.inbox)))
+            l->deliver(l, e);
+    }
+    return NULL;
+}
+
+int reader_start(struct engine *e, struct err *err)
+{
+    int errnum;
+
+    e->reader.inbox = mailbox_create();
+    errnum = thread_start(&e->reader.thread, run, e);
+    if (errnum)
+        return err_set_errno(err, ERR_INTERNAL, errnum, "cannot start the reader's thread");
+    e->reader.started = true;
+    return 0;
+}
+
+void reader_stop(struct engine *e)
+{
+    if (e->reader.started) {
+        send(e, on_stop, (struct errand){0});
+        pthread_join(e->reader.thread, NULL);
+    }
+    mailbox_destroy(e->reader.inbox);
+}

@@ -1,0 +1,89 @@
+/*
+ * work - what goes from LOOP to ENGINE (or IO) and comes back: requests that
+ * compute, and jobs that load, unload, plan, show, measure or set the budget.
+ *
+ * A work item is made in LOOP, posted down once, belongs to the thread it was
+ * posted to, and comes back up inside its last letter, in which LOOP frees it.
+ * Between the two LOOP may only set cancel and read the published counters.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/mailbox.h"
+#include "daemon/engine/engine.h"
+
+struct slot;
+
+enum work_kind {
+    WORK_REQUEST,
+    WORK_LOAD,
+    WORK_BENCH,
+    WORK_UNLOAD,
+    WORK_BUDGET,
+    WORK_PLAN,
+    WORK_SHOW
+};
+
+struct work {
+    struct letter letter; /* first: posted as it is */
+    enum work_kind kind;
+    uint64_t id;
+    struct slot *slot; /* NULL: BUDGET, and files that PLAN and SHOW are given by path */
+    _Atomic bool cancel;
+    const char *why; /* ENGINE: the sentence of a cancel that was not the caller's; else NULL */
+    int64_t arrived_ms;
+    unsigned passed;   /* ENGINE: how often one that came later was taken first */
+    struct work *next; /* ENGINE: in the queue */
+};
+
+/* A request on its way. */
+struct task {
+    struct work work;    /* first */
+    struct request *req; /* never changed after submit */
+    char model[128];     /* the name it asked for, resolved */
+    int64_t submitted_us;
+    /* Published by ENGINE, read by LOOP for engine_requests. */
+    _Atomic int stat_step;
+    _Atomic size_t stat_prompt, stat_done;
+    _Atomic unsigned stat_order; /* 0: running; else the place in the queue */
+};
+
+struct job {
+    struct work work; /* first */
+    char *target;     /* path or name as given */
+    char *name;       /* the slot's, for the answer */
+    char *kv;         /* NULL: as configured */
+    size_t n_ctx;
+    int64_t ttl_ms; /* −1: as configured */
+    int pin;        /* −1: as configured */
+    bool force;
+    size_t ram_bytes;  /* BUDGET; PLAN: 0 means free_bytes */
+    size_t free_bytes; /* PLAN: what the present budget has for it */
+    size_t n_prompt, n_gen, depth;
+    unsigned repeats;
+};
+
+struct task *task_create(struct request *take_request, struct slot *slot, const char *model);
+void task_destroy(struct task *t);
+struct job *job_create(enum work_kind kind, struct slot *slot, const char *target);
+void job_destroy(struct job *j);
+
+static inline struct task *task_of(struct work *w)
+{
+    return (struct task *)w;
+}
+
+static inline struct job *job_of(struct work *w)
+{
+    return (struct job *)w;
+}
+
+static inline bool work_cancelled(const struct work *w)
+{
+    return atomic_load_explicit(&w->cancel, memory_order_relaxed);
+}
