@@ -58,7 +58,7 @@ void call_json_reset(struct call_json *j)
 {
     j->state = AT_OPEN;
     j->value = (struct json_scan){0};
-    j->is_arguments = j->gave_arguments = false;
+    j->is_arguments = j->gave_arguments = j->comma = false;
     str_truncate(&j->key, 0);
     str_truncate(&j->text, 0);
 }
@@ -257,6 +257,31 @@ enum call_step split_json_call(struct chat_split *s, bool at_end)
             return step;
     }
     return CALL_MORE;
+}
+
+enum call_step split_json_list(struct chat_split *s, bool at_end)
+{
+    for (;;) {
+        enum call_step step;
+
+        if (!s->json.comma) {
+            step = split_json_call(s, at_end);
+            if (step != CALL_DONE)
+                return step;
+            split_end_call(s);
+            s->json.comma = true;
+        }
+        split_skip_space(s);
+        if (split_accept(s, "]", at_end) > 0)
+            return CALL_DONE;
+        if (!split_held(s).len)
+            return CALL_MORE;
+        if (split_accept(s, ",", at_end) < 0)
+            return CALL_BAD;
+        call_json_reset(&s->json);
+        str_truncate(&s->name, 0);
+        str_truncate(&s->key, 0);
+    }
 }
 
 enum call_step split_json_arguments(struct chat_split *s, bool at_end)

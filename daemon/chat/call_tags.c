@@ -64,7 +64,7 @@ static void add_value(const struct chat_split *s, struct view text, struct str *
     const json_t *schema = schema_of(s, str_text(&s->key));
     json_t *value = NULL;
 
-    if (!says_string(json_object_get(schema, "type")))
+    if (!s->is_string && (s->is_json || !says_string(json_object_get(schema, "type"))))
         value = json_loadb(trimmed(text).p, trimmed(text).len, JSON_DECODE_ANY, NULL);
     if (!value)
         value = json_text(text.p, text.len);
@@ -182,6 +182,19 @@ static enum call_step step_before_key(struct chat_split *s, const struct tag_syn
     return key == 0 || end == 0 ? CALL_MORE : CALL_BAD;
 }
 
+/* KEY" string="true: what stands after the quote says how the value is meant. */
+static void take_key(struct chat_split *s)
+{
+    struct view key = view_of_str(&s->key);
+    ptrdiff_t quote = view_find(key, VIEW("\""), 0);
+
+    s->is_string = quote >= 0 && view_find(key, VIEW("string=\"true"), (size_t)quote) >= 0;
+    s->is_json = quote >= 0 && view_find(key, VIEW("string=\"false"), (size_t)quote) >= 0;
+    if (quote >= 0)
+        str_truncate(&s->key, (size_t)quote);
+    s->phase = BEFORE_VALUE;
+}
+
 static enum call_step step_before_value(struct chat_split *s, const struct tag_syntax *t,
                                         bool at_end, bool *ret_moved)
 {
@@ -226,7 +239,8 @@ enum call_step split_tag_call(struct chat_split *s, const struct tag_syntax *t, 
         case BEFORE_KEY: step = step_before_key(s, t, at_end, &moved); break;
         case IN_KEY:
             moved = read_until(s, key_close, false, &s->key);
-            s->phase = moved ? BEFORE_VALUE : IN_KEY;
+            if (moved)
+                take_key(s);
             break;
         case BEFORE_VALUE: step = step_before_value(s, t, at_end, &moved); break;
         default: moved = step_value(s, t); break;

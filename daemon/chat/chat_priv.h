@@ -8,9 +8,11 @@
 
 /* What the probe renderings of a template showed. */
 struct chat_abilities {
-    bool system;           /* a system message appears in the text */
-    bool parts;            /* content must be a list of parts */
-    bool tools;            /* the tools appear */
+    bool system; /* a system message appears in the text */
+    bool parts;  /* content must be a list of parts */
+    bool
+        none_tools; /* works with tools set to none, as Hugging Face sets it; else they are left out */
+    bool tools;     /* the tools appear */
     bool tool_calls;       /* calls of earlier answers appear */
     bool tool_results;     /* tool messages appear */
     bool object_arguments; /* arguments of calls as an object, not as text */

@@ -96,6 +96,8 @@ ptrdiff_t split_find(const struct chat_split *s, const char *const *markers, siz
  * the name is known.  CALL_DONE after its last "}".  CALL_BAD: it is none.
  */
 enum call_step split_json_call(struct chat_split *s, bool at_end);
+/* Consumes objects with "," between them, after a "[" and up to its "]"; ends each call. */
+enum call_step split_json_list(struct chat_split *s, bool at_end);
 /* Consumes one JSON value and gives it out as arguments of the call that has begun. */
 enum call_step split_json_arguments(struct chat_split *s, bool at_end);
 
@@ -106,7 +108,7 @@ struct tag_syntax {
     const char *call_open;   /* "<function="; NULL: the name comes at once */
     const char *name_close;  /* ">"; NULL: where the first key or call_close stands */
     const char *key_open;    /* "<parameter=" */
-    const char *key_close;   /* ">" */
+    const char *key_close;   /* ">"; a key may carry: KEY" string="true */
     const char *value_open;  /* "<arg_value>"; NULL: the value comes at once */
     const char *value_close; /* "</parameter>" */
     const char *call_close;  /* "</function>" */

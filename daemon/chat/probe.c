@@ -127,9 +127,12 @@ void chat_probe(struct chat_template *t)
 {
     json_t *tools = probe_tools();
 
-    if (!shows_user(t)) {
-        t->can.parts = true;
-        t->can.parts = shows_user(t);
+    /* The usual case first; the last try is left standing when none works. */
+    for (int way = 0; way < 4; way++) {
+        t->can.none_tools = way % 2 == 0;
+        t->can.parts = way >= 2;
+        if (shows_user(t))
+            break;
     }
     t->can.system = shows_system(t);
     t->can.developer = view_has(view_of_str(&t->text), "developer");

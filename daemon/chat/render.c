@@ -129,7 +129,8 @@ int chat_render_raw(const struct chat_template *t, const json_t *messages, const
     if (r < 0)
         goto out;
     add_var(&v, "messages", messages, TEMPLATE_ORIGIN_MESSAGE);
-    add_var(&v, "tools", json_array_size(tools) ? tools : json_null(), TEMPLATE_ORIGIN_MESSAGE);
+    if (json_array_size(tools) || t->can.none_tools)
+        add_var(&v, "tools", json_array_size(tools) ? tools : json_null(), TEMPLATE_ORIGIN_MESSAGE);
     add_var(&v, "bos_token", bos, TEMPLATE_ORIGIN_TRUSTED);
     add_var(&v, "eos_token", eos, TEMPLATE_ORIGIN_TRUSTED);
     add_var(&v, "add_generation_prompt",
@@ -152,6 +153,10 @@ int chat_render(const struct chat_template *t, const json_t *messages, const jso
     if (json_array_size(tools) && !t->can.tools)
         return err_set_param(err, ERR_UNPROCESSABLE, "tools",
                              "the chat template of this model has no place for tools");
+    if (json_array_size(tools) && !t->dialect->call && !t->dialect->step)
+        return err_set_param(err, ERR_UNPROCESSABLE, "tools",
+                             "this model writes tool calls in a way that rnbd does not know; leave "
+                             "tools out");
     r = chat_normalise(t, messages, &normal, err);
     if (r < 0)
         return r;

@@ -24,6 +24,7 @@ struct call_json {
     bool is_arguments; /* the value that is read is arguments */
     bool collect;      /* it is kept until it ends, not given out as it comes */
     bool gave_arguments;
+    bool comma; /* split_json_list: after an object */
 };
 
 struct chat_split {
@@ -48,6 +49,8 @@ struct chat_split {
     struct str name;
     struct str key;
     bool has_arguments; /* call_tags: "{" is out */
+    bool is_string;     /* call_tags: the tag itself says that the value is text */
+    bool is_json;       /* ... or that it is not */
     struct call_json json;
 };
 

@@ -13,31 +13,7 @@ static bool detect(struct view template_text)
     return view_has(template_text, "[TOOL_CALLS]");
 }
 
-enum { FIRST, OBJECT, COMMA, NAME, ARGUMENTS };
-
-static enum call_step step_list(struct chat_split *s, bool at_end)
-{
-    enum call_step step;
-
-    for (;;) {
-        if (split_phase(s) == OBJECT) {
-            step = split_json_call(s, at_end);
-            if (step != CALL_DONE)
-                return step;
-            split_end_call(s);
-            split_set_phase(s, COMMA);
-        }
-        split_skip_space(s);
-        switch (split_accept(s, ",", at_end)) {
-        case 0: return CALL_MORE;
-        case 1:
-            split_again(s);
-            split_set_phase(s, OBJECT);
-            break;
-        default: return split_accept(s, "]", at_end) < 0 && !at_end ? CALL_BAD : CALL_DONE;
-        }
-    }
-}
+enum { FIRST, LIST, NAME, BEFORE_ARGUMENTS, ARGUMENTS };
 
 static enum call_step step_name(struct chat_split *s)
 {
@@ -53,7 +29,7 @@ static enum call_step step_name(struct chat_split *s)
         return CALL_BAD;
     split_begin_call(s, name);
     split_consume(s, (size_t)at);
-    split_set_phase(s, ARGUMENTS);
+    split_set_phase(s, BEFORE_ARGUMENTS);
     return CALL_DONE;
 }
 
@@ -69,22 +45,22 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
         split_skip_space(s);
         if (!split_held(s).len)
             return CALL_MORE;
-        split_set_phase(s, split_accept(s, "[", at_end) > 0 ? OBJECT : NAME);
+        split_set_phase(s, split_accept(s, "[", at_end) > 0 ? LIST : NAME);
     }
-    if (split_phase(s) == OBJECT || split_phase(s) == COMMA)
-        return step_list(s, at_end);
+    if (split_phase(s) == LIST)
+        return split_json_list(s, at_end);
     if (split_phase(s) == NAME) {
         step = step_name(s);
         if (step != CALL_DONE)
             return step;
     }
     /* An id of the model's own may stand before the arguments: it is not needed. */
-    if (split_phase(s) == ARGUMENTS) {
+    if (split_phase(s) == BEFORE_ARGUMENTS) {
         at = split_find(s, object, &first, &safe);
         split_consume(s, at < 0 ? safe : (size_t)at);
         if (at < 0)
             return CALL_MORE;
-        split_set_phase(s, ARGUMENTS + 1);
+        split_set_phase(s, ARGUMENTS);
     }
     return split_json_arguments(s, at_end);
 }

@@ -1,0 +1,42 @@
+/* Nemotron Nano: <TOOLCALL>[{"name": ..., "arguments": {...}}, ...]</TOOLCALL> */
+#include "daemon/chat/dialect.h"
+
+static const char *const opens[] = {"<TOOLCALL>", NULL};
+
+static bool detect(struct view template_text)
+{
+    return view_has(template_text, "<TOOLCALL>");
+}
+
+enum { FIRST, LIST, CLOSE };
+
+static enum call_step call(struct chat_split *s, size_t which, bool at_end)
+{
+    enum call_step step;
+
+    (void)which;
+    if (split_phase(s) == FIRST) {
+        split_skip_space(s);
+        switch (split_accept(s, "[", at_end)) {
+        case 0: return CALL_MORE;
+        case 1: split_set_phase(s, LIST); break;
+        default: return CALL_BAD;
+        }
+    }
+    if (split_phase(s) == LIST) {
+        step = split_json_list(s, at_end);
+        if (step != CALL_DONE)
+            return step;
+        split_set_phase(s, CLOSE);
+    }
+    split_skip_space(s);
+    return split_accept(s, "</TOOLCALL>", at_end) == 0 ? CALL_MORE : CALL_DONE;
+}
+
+const struct chat_dialect chat_dialect_nemotron = {
+    .name = "nemotron",
+    .rank = 20,
+    .detect = detect,
+    .opens = opens,
+    .call = call,
+};
