@@ -1,0 +1,52 @@
+/*
+ * Every op of ops.def against double precision, and against itself: all tiers,
+ * one to three threads, whole batches and cut ones give the same bits.
+ *
+ *     check_ops [--only OP] [--tier NAME] [--seed N]
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tests/kernels/ops/bed.h"
+
+struct group {
+    const char *name;
+    int (*cases)(int *ret_run);
+};
+
+static const struct group groups[] = {
+#define OP(name, n_src, help) {#name, cases_##name},
+#include "backends/ops.def"
+#undef OP
+    {"program", cases_program},
+};
+
+int main(int argc, char **argv)
+{
+    const char *only = NULL, *tier = NULL;
+    unsigned long long seed = 1;
+    int run = 0, failed = 0;
+
+    for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--only") == 0)
+            only = argv[i + 1];
+        else if (strcmp(argv[i], "--tier") == 0)
+            tier = argv[i + 1];
+        else if (strcmp(argv[i], "--seed") == 0)
+            seed = strtoull(argv[i + 1], NULL, 0);
+    }
+    if (!bed_open(tier)) {
+        printf("no backend\n");
+        return 1;
+    }
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+        if (!only || strcasecmp(only, groups[i].name) == 0) {
+            bed_seed(seed);
+            failed += groups[i].cases(&run);
+        }
+    bed_close();
+    printf("seed %llu\n%d passed, %d failed\n", seed, run - failed, failed);
+    return failed || !run;
+}
