@@ -135,10 +135,8 @@ int loader_take(struct engine *e, struct work *work, struct err *err);
 /* The work is done with the model. */
 void loader_give_back(struct engine *e, struct work *work);
 void loader_unload(struct engine *e, struct slot *s, const char *why);
-/* Lets models whose time has come leave; returns when to look again. */
+/* Lets models whose time has come leave, and retired slots go back to LOOP; returns when to look again. */
 int64_t loader_expire(struct engine *e, int64_t now_ms);
-/* A slot that is retired and out of memory goes back to LOOP. */
-void loader_bury(struct engine *e, struct slot *s);
 
 /* -- jobs.c, ENGINE ------------------------------------------------------------------------------ */
 

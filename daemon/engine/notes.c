@@ -51,8 +51,8 @@ static void on_retired(struct letter *l, void *engine)
 {
     struct note *n = (struct note *)l;
 
-    n->slot->retired = true;
-    loader_bury(engine, n->slot);
+    (void)engine;
+    n->slot->retired = true; /* loader_expire does the rest */
     free(n);
 }
 
