@@ -47,6 +47,11 @@ static float noise(struct maker *k)
     return sum;
 }
 
+static bool is_left_out(const struct maker *k, const char *name)
+{
+    return k->o->without && strcmp(k->o->without, name) == 0;
+}
+
 static void put(struct maker *k, const char *name, const struct format *f, unsigned n_dims,
                 const uint64_t *dims, float scale, float mean)
 {
@@ -54,6 +59,8 @@ static void put(struct maker *k, const char *name, const struct format *f, unsig
     float *x;
     void *data;
 
+    if (is_left_out(k, name))
+        return;
     for (unsigned i = 0; i < n_dims; i++)
         n *= dims[i];
     if (!f->from_f32 || dims[0] % f->block_elems != 0) {
@@ -146,6 +153,8 @@ static void key_u32(struct maker *k, const char *name, uint32_t value)
 {
     char text[64];
 
+    if (is_left_out(k, name))
+        return;
     snprintf(text, sizeof text, "%s.%s", k->arch, name);
     gguf_writer_u32(k->w, text, value);
 }
@@ -154,6 +163,8 @@ static void key_f32(struct maker *k, const char *name, float value)
 {
     char text[64];
 
+    if (is_left_out(k, name))
+        return;
     snprintf(text, sizeof text, "%s.%s", k->arch, name);
     gguf_writer_f32(k->w, text, value);
 }

@@ -1,0 +1,261 @@
+/* Planning and loading: the plan is the ledger, refusals say what helps, nothing is left behind. */
+#include <check.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "tests/unit/model/tiny.h"
+
+TCase *tcase_model_load(void);
+
+static struct cpu_backend cpu;
+static struct ledger *ledger;
+
+static void set_up(void)
+{
+    cpu = cpu_backend_open(2, NULL);
+    ledger = ledger_create();
+}
+
+static void tear_down(void)
+{
+    cpu_backend_close(&cpu);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    ledger_destroy(ledger);
+}
+
+static struct model_plan plan_of(struct model *m, const struct model_options *o, size_t free_bytes)
+{
+    struct model_plan p;
+    struct err err = {0};
+
+    ck_assert_msg(model_plan(m, o, cpu.ops, cpu.be, free_bytes, &p, &err) == 0, "%s", err.text);
+    return p;
+}
+
+static int load(struct model *m, const struct model_options *o, struct err *err)
+{
+    return model_load(m, o, ledger, cpu.ops, cpu.be, NULL, NULL, NULL, err);
+}
+
+START_TEST(the_plan_is_what_the_ledger_holds_afterwards)
+{
+    struct tiny_model o = {.family = tiny_families[_i], .fmt = format_of(FORMAT_q4_k)};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 700, .n_batch = 48, .n_out = 3};
+    struct model_plan p = plan_of(m, &mo, SIZE_MAX);
+    struct ledger_report r;
+    struct err err = {0};
+
+    ck_assert_msg(load(m, &mo, &err) == 0, "%s", err.text);
+    ledger_report(ledger, POOL_RAM, &r);
+    for (int i = 0; i < ACCOUNT_COUNT; i++)
+        if (i != ACCOUNT_STAGING)
+            ck_assert_msg(r.accounts[i] == p.account[i], "%s: %zu in the book, %zu planned",
+                          ledger_account_name(i), r.accounts[i], p.account[i]);
+    ck_assert_uint_eq(r.used, p.total);
+    ck_assert_uint_eq(r.peak, p.peak);
+    ck_assert_uint_eq(model_n_ctx(m), 700);
+    ck_assert_uint_eq(model_n_batch(m), 48);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(exactly_the_peak_is_enough_and_one_byte_less_is_refused_before_anything_is_read)
+{
+    struct tiny_model o = {.family = "llama"};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 2048};
+    struct model_plan p = plan_of(m, &mo, SIZE_MAX);
+    struct residency_stats s;
+    struct err err = {0};
+
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.peak - 1, NULL), 0);
+    ck_assert_int_eq(load(m, &mo, &err), -ERR_NOMEM);
+    ck_assert_ptr_nonnull(strstr(err.text, "--ctx 1792 would need"));
+    ck_assert_ptr_nonnull(strstr(err.data, "\"weights\":"));
+    model_residency(m, &s);
+    ck_assert_uint_eq(s.bytes_read, 0);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.peak, NULL), 0);
+    ck_assert_msg(load(m, &mo, &err) == 0, "%s", err.text);
+    model_residency(m, &s);
+    ck_assert_uint_eq(s.resident_bytes, s.bytes);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(without_a_context_the_largest_that_fits_is_taken_and_said)
+{
+    struct tiny_model o = {.family = "llama"};
+    struct model *m = tiny_must_open(&o);
+    struct model_options all = {0}, some = {.n_ctx = 1024};
+    struct model_plan p;
+    size_t enough = plan_of(m, &some, SIZE_MAX).peak;
+
+    p = plan_of(m, &all, SIZE_MAX);
+    ck_assert_uint_eq(p.n_ctx, 2048);
+    ck_assert(!p.ctx_capped && p.fits);
+    p = plan_of(m, &all, enough);
+    ck_assert_uint_eq(p.n_ctx, 1024);
+    ck_assert(p.ctx_capped && p.fits);
+    p = plan_of(m, &all, enough - 1);
+    ck_assert_uint_eq(p.n_ctx, 768);
+    p = plan_of(m, &all, 1000);
+    ck_assert_uint_eq(p.n_ctx, 256);
+    ck_assert(!p.fits);
+    ck_assert_ptr_nonnull(strstr(p.advice, "a budget of"));
+    model_close(m);
+}
+END_TEST
+
+START_TEST(every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works)
+{
+    struct tiny_model o = {.family = "mixtral"};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 300};
+    struct err err = {0};
+    long n = 0;
+    int r;
+
+    for (;; n++) {
+        ledger_refuse_after(ledger, n);
+        r = load(m, &mo, &err);
+        ledger_refuse_after(ledger, -1);
+        if (r == 0)
+            break;
+        ck_assert_int_eq(r, -ERR_NOMEM);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+        ck_assert(!model_loaded(m));
+    }
+    ck_assert_int_eq(n, 5); /* text, scratch, kv, weights, staging */
+    ck_assert(model_loaded(m));
+    model_close(m);
+}
+END_TEST
+
+static _Atomic bool cancel_flag;
+
+START_TEST(a_cancelled_load_leaves_nothing_and_says_so)
+{
+    struct tiny_model o = {.family = "llama"};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 300};
+    struct err err = {0};
+
+    cancel_flag = true;
+    ck_assert_int_eq(model_load(m, &mo, ledger, cpu.ops, cpu.be, NULL, NULL, &cancel_flag, &err),
+                     -ERR_CANCELLED);
+    ck_assert(!model_loaded(m));
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(a_file_cut_between_opening_and_loading_fails_the_load_by_a_tensor_s_name)
+{
+    struct tiny_model o = {.family = "llama"};
+    int fd = tiny_model_memfd(&o);
+    char *path = gguf_writer_fd_path(fd);
+    struct model_options mo = {.n_ctx = 300};
+    struct model *m = NULL;
+    struct err err = {0};
+
+    ck_assert_int_eq(model_open(path, &m, &err), 0);
+    ck_assert_int_eq(ftruncate(fd, (off_t)gguf_file_bytes(model_gguf(m)) / 2), 0);
+    ck_assert_int_eq(load(m, &mo, &err), -ERR_IO);
+    ck_assert_ptr_nonnull(strstr(err.text, "blk."));
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    model_close(m);
+    free(path);
+    close(fd);
+}
+END_TEST
+
+START_TEST(options_that_make_no_sense_are_refused)
+{
+    static const struct {
+        size_t n_ctx, n_batch;
+        enum format_id kv;
+        const char *says;
+    } wrong[] = {{2049, 0, FORMAT_f16, "2049"},
+                 {0, 100000, FORMAT_f16, "100000"},
+                 {300, 0, FORMAT_q4_k, "q4_k"},
+                 {300, 0, FORMAT_q5_0, "q5_0"}};
+    struct tiny_model o = {.family = "llama"};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {
+        .n_ctx = wrong[_i].n_ctx, .n_batch = wrong[_i].n_batch, .kv = format_of(wrong[_i].kv)};
+    struct err err = {0};
+
+    ck_assert_int_lt(load(m, &mo, &err), 0);
+    ck_assert_msg(strstr(err.text, wrong[_i].says), "'%s' does not say '%s'", err.text,
+                  wrong[_i].says);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(a_context_of_the_largest_number_is_planned_without_wrapping)
+{
+    struct tiny_model o = {.family = "llama", .n_ctx = 2147483647};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {0};
+    struct model_plan p = plan_of(m, &mo, (size_t)64 << 20);
+
+    ck_assert(p.fits && p.ctx_capped);
+    ck_assert_uint_le(p.peak, (size_t)64 << 20);
+    mo.n_ctx = 2147483647;
+    p = plan_of(m, &mo, (size_t)64 << 20);
+    ck_assert(!p.fits);
+    ck_assert_uint_ge(p.account[ACCOUNT_KV], (size_t)2147483647 * 1024);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(experts_count_by_the_share_that_a_token_reads)
+{
+    struct tiny_model dense = {.family = "llama", .tied = true},
+                      moe = {.family = "mixtral", .tied = true};
+    struct model_options mo = {.n_ctx = 256};
+    struct model *m = tiny_must_open(&dense);
+    struct residency_stats s;
+    struct err err = {0};
+    double weights;
+
+    ck_assert_int_eq(load(m, &mo, &err), 0);
+    model_residency(m, &s);
+    weights = plan_of(m, &mo, SIZE_MAX).bytes_per_token - 128.0 * 1024;
+    ck_assert_double_eq_tol(weights, (double)s.bytes, 1.0);
+    model_close(m);
+    m = tiny_must_open(&moe);
+    ck_assert_int_eq(load(m, &mo, &err), 0);
+    model_residency(m, &s);
+    weights = plan_of(m, &mo, SIZE_MAX).bytes_per_token - 128.0 * 1024;
+    /* 2 of 6 experts of 2 layers, each of 3 matrices of 256 × 256 f16 */
+    ck_assert_double_eq_tol(weights, (double)s.bytes - 4.0 * 2 * 3 * 65536 * 2, 1.0);
+    model_close(m);
+}
+END_TEST
+
+TCase *tcase_model_load(void)
+{
+    TCase *tc = tcase_create("load");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_loop_test(tc, the_plan_is_what_the_ledger_holds_afterwards, 0, 6);
+    tcase_add_test(tc,
+                   exactly_the_peak_is_enough_and_one_byte_less_is_refused_before_anything_is_read);
+    tcase_add_test(tc, without_a_context_the_largest_that_fits_is_taken_and_said);
+    tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works);
+    tcase_add_test(tc, a_cancelled_load_leaves_nothing_and_says_so);
+    tcase_add_test(tc, a_file_cut_between_opening_and_loading_fails_the_load_by_a_tensor_s_name);
+    tcase_add_loop_test(tc, options_that_make_no_sense_are_refused, 0, 4);
+    tcase_add_test(tc, a_context_of_the_largest_number_is_planned_without_wrapping);
+    tcase_add_test(tc, experts_count_by_the_share_that_a_token_reads);
+    return tc;
+}
