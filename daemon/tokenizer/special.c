@@ -33,16 +33,6 @@ struct search {
     size_t n_found, cap_found;
 };
 
-static int by_text(const void *a, const void *b, void *arg)
-{
-    const struct tokenizer *t = arg;
-    struct view x = texts_at(&t->texts, *(const uint32_t *)a);
-    struct view y = texts_at(&t->texts, *(const uint32_t *)b);
-    int c = memcmp(x.p, y.p, MIN(x.len, y.len));
-
-    return c ? c : (x.len > y.len) - (x.len < y.len);
-}
-
 static int by_length_down(const void *a, const void *b)
 {
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -52,28 +42,19 @@ static int by_length_down(const void *a, const void *b)
 
 void specials_build(struct tokenizer *t)
 {
-    const uint16_t special = ATTR_CONTROL | ATTR_USER_DEFINED | ATTR_UNKNOWN;
-    size_t n = 0, n_lens = 0;
+    size_t n, kept = 0;
 
-    for (size_t i = 0; i < t->n_vocab; i++)
-        n += (t->attrs[i] & special) && texts_at(&t->texts, i).len;
-    t->specials = XNEW_ARRAY(uint32_t, n + 1);
+    prefix_build(&t->specials, &t->texts, t->attrs, t->n_vocab,
+                 ATTR_CONTROL | ATTR_USER_DEFINED | ATTR_UNKNOWN);
+    n = t->specials.n;
     t->special_lens = XNEW_ARRAY(uint32_t, n + 1);
-    for (size_t i = 0; i < t->n_vocab; i++) {
-        struct view text = texts_at(&t->texts, i);
-
-        if (!(t->attrs[i] & special) || text.len == 0)
-            continue;
-        t->special_lens[t->n_specials] = (uint32_t)text.len;
-        t->specials[t->n_specials++] = (uint32_t)i;
-        t->special_first[(unsigned char)text.p[0]] = 1;
-    }
-    qsort_r(t->specials, n, sizeof *t->specials, by_text, t);
+    for (size_t i = 0; i < n; i++)
+        t->special_lens[i] = (uint32_t)texts_at(&t->texts, t->specials.ids[i]).len;
     qsort(t->special_lens, n, sizeof *t->special_lens, by_length_down);
     for (size_t i = 0; i < n; i++)
-        if (n_lens == 0 || t->special_lens[n_lens - 1] != t->special_lens[i])
-            t->special_lens[n_lens++] = t->special_lens[i];
-    t->n_special_lens = n_lens;
+        if (kept == 0 || t->special_lens[kept - 1] != t->special_lens[i])
+            t->special_lens[kept++] = t->special_lens[i];
+    t->n_special_lens = kept;
 }
 
 /* Index of a length among the distinct ones, which fall. */
@@ -92,22 +73,8 @@ static size_t len_index(const struct tokenizer *t, size_t len)
     return lo;
 }
 
-/* First of specials [lo, hi) whose byte at depth is at least c; all of them are longer than depth. */
-static size_t lower(const struct tokenizer *t, size_t lo, size_t hi, size_t depth, unsigned c)
-{
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-
-        if ((unsigned char)texts_at(&t->texts, t->specials[mid]).p[depth] < c)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* Text that came from a user matches only what the vocabulary calls user-defined. */
-static bool allowed(const struct tokenizer *t, uint32_t id, bool trusted)
+static bool allowed(const struct tokenizer *t, int32_t id, bool trusted)
 {
     return trusted || !(t->attrs[id] & (ATTR_CONTROL | ATTR_UNKNOWN));
 }
@@ -115,21 +82,18 @@ static bool allowed(const struct tokenizer *t, uint32_t id, bool trusted)
 /* Which of the lengths [first, first + 64) have a special token that stands at the start of text. */
 static uint64_t lens_at(const struct tokenizer *t, struct view text, bool trusted, size_t first)
 {
-    size_t lo = 0, hi = t->n_specials;
+    struct prefix_walk walk = {.hi = t->specials.n};
     uint64_t mask = 0;
+    int32_t id;
 
-    for (size_t depth = 0; depth < text.len && lo < hi; depth++) {
-        unsigned c = (unsigned char)text.p[depth];
+    for (size_t i = 0; i < text.len; i++) {
+        if (!prefix_step(&t->specials, &t->texts, &walk, (unsigned char)text.p[i], &id))
+            break;
+        if (id >= 0 && allowed(t, id, trusted)) {
+            size_t k = len_index(t, i + 1);
 
-        lo = lower(t, lo, hi, depth, c);
-        hi = lower(t, lo, hi, depth, c + 1);
-        /* The one that ends here is the shortest of the range, so its first. */
-        if (lo < hi && texts_at(&t->texts, t->specials[lo]).len == depth + 1) {
-            size_t i = len_index(t, depth + 1);
-
-            if (i >= first && i < first + LENS_A_PASS && allowed(t, t->specials[lo], trusted))
-                mask |= (uint64_t)1 << (i - first);
-            lo++;
+            if (k >= first && k < first + LENS_A_PASS)
+                mask |= (uint64_t)1 << (k - first);
         }
     }
     return mask;
@@ -138,11 +102,8 @@ static uint64_t lens_at(const struct tokenizer *t, struct view text, bool truste
 static void find_places(struct search *s, const struct token_span *span, size_t first)
 {
     for (size_t i = span->from; i < span->to; i++) {
-        uint64_t lens;
+        uint64_t lens = lens_at(s->t, view_sub(s->text, i, span->to - i), span->trusted, first);
 
-        if (!s->t->special_first[(unsigned char)s->text.p[i]])
-            continue;
-        lens = lens_at(s->t, view_sub(s->text, i, span->to - i), span->trusted, first);
         if (!lens)
             continue;
         ARRAY_GROW(s->places, s->n_places + 1, s->cap_places);

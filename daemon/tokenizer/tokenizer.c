@@ -46,6 +46,11 @@ static int set_pre(struct tokenizer *t, struct view name, struct err *err)
 /* What the kind of a tokenizer implies until the file says otherwise. */
 static int set_kind(struct tokenizer *t, struct view model, struct view pre, struct err *err)
 {
+    if (view_is(model, "gpt2") || view_is(model, "gemma4")) {
+        t->kind = KIND_BPE;
+        return set_pre(t, view_is(model, "gemma4") ? VIEW("gemma4") : pre, err);
+    }
+    t->escape_spaces = true;
     if (view_is(model, "llama")) {
         t->kind = KIND_SPM;
         t->bos = 1;
@@ -53,17 +58,34 @@ static int set_kind(struct tokenizer *t, struct view model, struct view pre, str
         t->unk = 0;
         t->add_bos = true;
         t->add_space_prefix = true;
-        t->escape_spaces = true;
-        return 0;
+    } else if (view_is(model, "bert")) {
+        t->kind = KIND_WPM;
+        t->bos = 101;
+        t->sep = 102;
+        t->unk = 100;
+        t->add_bos = true;
+        t->clean_spaces = true;
+    } else if (view_is(model, "t5")) {
+        t->kind = KIND_UGM;
+        t->eos = 1;
+        t->unk = 2;
+        t->add_eos = true;
+    } else {
+        return err_set_param(err, ERR_UNSUPPORTED, "tokenizer.ggml.model",
+                             "rnbd does not know the tokenizer model '%.*s' (tokenizer.ggml.model)",
+                             printable(model), model.p);
     }
-    t->kind = KIND_BPE;
-    if (view_is(model, "gpt2"))
-        return set_pre(t, pre, err);
-    if (view_is(model, "gemma4"))
-        return set_pre(t, VIEW("gemma4"), err);
-    return err_set_param(err, ERR_UNSUPPORTED, "tokenizer.ggml.model",
-                         "rnbd does not know the tokenizer model '%.*s' (tokenizer.ggml.model)",
-                         printable(model), model.p);
+    return 0;
+}
+
+/* The ids that a kind implies mean nothing in a vocabulary that is smaller. */
+static void drop_ids_beyond(struct tokenizer *t)
+{
+    int32_t *const ids[] = {&t->bos, &t->eos, &t->unk, &t->sep};
+
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        if (*ids[i] >= 0 && (size_t)*ids[i] >= t->n_vocab)
+            *ids[i] = -1;
 }
 
 static int read_all(struct tokenizer *t, const struct gguf *g, struct view model, struct view pre,
@@ -74,15 +96,17 @@ static int read_all(struct tokenizer *t, const struct gguf *g, struct view model
 
     if ((r = set_kind(t, model, pre, err)) < 0 || (r = vocab_read(t, g, err)) < 0)
         return r;
-    /* The ids that a kind implies mean nothing in a smaller vocabulary. */
-    if ((size_t)MAX(t->bos, t->eos) >= t->n_vocab && t->bos >= 0)
-        t->bos = t->eos = -1;
-    if (t->kind == KIND_SPM && !t->scores)
+    drop_ids_beyond(t);
+    if ((t->kind == KIND_SPM || t->kind == KIND_UGM) && !t->scores)
         return err_set_param(err, ERR_FORMAT, "tokenizer.ggml.scores",
                              "the tokenizer has no scores (tokenizer.ggml.scores)");
     if (t->kind == KIND_BPE && (r = bpe_read(t, g, err)) < 0)
         return r;
     if ((r = vocab_read_specials(t, g, err)) < 0)
+        return r;
+    if (t->kind == KIND_WPM && (r = wpm_read(t, g, err)) < 0)
+        return r;
+    if (t->kind == KIND_UGM && (r = ugm_read(t, g, err)) < 0)
         return r;
     snprintf(pre_text, sizeof pre_text, "%.*s", (int)MIN(pre.len, 60), pre.p);
     vocab_set_attributes(t, g, pre_text);
@@ -111,7 +135,7 @@ int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer
     if (r < 0)
         return r;
     t = XNEW(struct tokenizer);
-    t->bos = t->eos = t->unk = -1;
+    t->bos = t->eos = t->unk = t->sep = -1;
     r = read_all(t, g, model, pre ? view_of(pre) : name, err);
     if (r == 0) {
         *ret = t;
@@ -134,7 +158,9 @@ void tokenizer_destroy(struct tokenizer *t)
     pretoken_destroy(t->pretoken);
     free(t->attrs);
     free(t->scores);
-    free(t->specials);
+    prefix_clear(&t->specials);
+    prefix_clear(&t->words);
+    charsmap_destroy(t->charsmap);
     free(t->special_lens);
     free(t->merges);
     free(t);
@@ -148,16 +174,31 @@ size_t tokenizer_memory_bytes(const struct tokenizer *t)
         bytes += t->n_vocab * sizeof *t->scores;
     if (t->pretoken)
         bytes += pretoken_bytes(t->pretoken);
+    if (t->charsmap)
+        bytes += charsmap_bytes(t->charsmap);
+    if (t->words.ids)
+        bytes += (t->words.n + 1) * sizeof *t->words.ids;
     return bytes + t->n_merge_slots * sizeof *t->merges +
-           (t->n_specials + 1) * (sizeof *t->specials + sizeof *t->special_lens);
+           (t->specials.n + 1) * (sizeof *t->specials.ids + sizeof *t->special_lens);
 }
 
 static int encode_fragment(const struct tokenizer *t, struct view text, bool after_special,
                            struct token_list *out, struct err *err)
 {
-    if (t->kind == KIND_SPM)
-        return spm_encode(t, text, after_special, out, err);
-    return bpe_encode(t, text, out, err);
+    switch (t->kind) {
+    case KIND_SPM: return spm_encode(t, text, after_special, out, err);
+    case KIND_BPE: return bpe_encode(t, text, out, err);
+    case KIND_UGM: return ugm_encode(t, text, out, err);
+    default: wpm_encode(t, text, out); return 0;
+    }
+}
+
+/* The token that add_special puts at the end, or -1. */
+static int32_t last_special(const struct tokenizer *t)
+{
+    if (t->kind == KIND_WPM)
+        return t->sep;
+    return t->add_eos ? t->eos : -1;
 }
 
 int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
@@ -184,8 +225,8 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
                                 out, err);
         after_special = part->id >= 0;
     }
-    if (r == 0 && add_special && t->add_eos)
-        token_list_add(out, t->eos);
+    if (r == 0 && add_special && last_special(t) >= 0)
+        token_list_add(out, last_special(t));
     free(f.list);
     return r;
 }

@@ -38,7 +38,7 @@ enum {
     ATTR_SHOWN = 512, /* a control token whose text is always part of the output */
 };
 
-enum tokenizer_kind { KIND_SPM, KIND_BPE };
+enum tokenizer_kind { KIND_SPM, KIND_BPE, KIND_WPM, KIND_UGM };
 
 /*
  * Byte strings with ids 0, 1, 2 …, and the way back.  Ids below n_vocab are
@@ -63,12 +63,33 @@ struct view texts_at(const struct texts *t, size_t id);
 size_t texts_bytes(const struct texts *t);
 void texts_shrink(struct texts *t);
 
+/* Some of the texts, sorted by their bytes: which of them stand at the start of a string? */
+struct prefix_set {
+    uint32_t *ids;
+    size_t n;
+    uint32_t first[257]; /* ids[first[b], first[b + 1]) begin with byte b */
+};
+
+/* The texts that begin with the bytes stepped over so far. */
+struct prefix_walk {
+    size_t lo, hi, depth;
+};
+
+/* The texts of t whose attributes are among mask; empty ones are left out. */
+void prefix_build(struct prefix_set *p, const struct texts *t, const uint16_t *attrs, size_t n,
+                  unsigned mask);
+void prefix_clear(struct prefix_set *p);
+/* One byte further; false when no text goes on so.  *ret_id: the one that ends here, or -1. */
+bool prefix_step(const struct prefix_set *p, const struct texts *t, struct prefix_walk *w,
+                 unsigned char byte, int32_t *ret_id);
+
 struct bpe_merge {
     uint32_t left, right; /* ids of texts; left UINT32_MAX: empty slot */
     uint32_t rank;
     uint32_t whole;
 };
 
+struct charsmap;
 struct pre_name;
 struct pretoken;
 
@@ -80,18 +101,16 @@ struct tokenizer {
     float *scores;   /* [n_vocab], or NULL */
     size_t max_token_len;
 
-    int32_t bos, eos, unk;
+    int32_t bos, eos, unk, sep;
     bool add_bos, add_eos, add_space_prefix;
     bool escape_spaces; /* a space is written U+2581 in the vocabulary */
     bool clean_spaces;  /* decode takes back spaces before punctuation */
     int32_t byte_token[256];
 
-    /* special.c: sorted by text; lengths distinct and falling */
-    uint32_t *specials;
-    size_t n_specials;
+    /* special.c: lengths distinct and falling */
+    struct prefix_set specials;
     uint32_t *special_lens;
     size_t n_special_lens;
-    uint8_t special_first[256];
 
     /* bpe.c, pretoken.c */
     const struct pre_name *pre;
@@ -100,6 +119,15 @@ struct tokenizer {
     struct bpe_merge *merges; /* hash table by (left, right) */
     size_t n_merge_slots;
     int32_t byte_symbol[256]; /* id of the text that stands for a byte, or -1 */
+
+    /* wpm.c */
+    bool lowercase, strip_accents;
+
+    /* ugm.c */
+    struct prefix_set words;
+    struct charsmap *charsmap; /* NULL: none */
+    bool merge_spaces;
+    double unk_score;
 };
 
 void token_list_add(struct token_list *l, int32_t id);
@@ -122,6 +150,26 @@ int bpe_byte_of_char(unsigned cp);
 /* spm.c; after_special: the text begins a stretch that gets the prefix space */
 int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
                struct token_list *out, struct err *err);
+
+/* wpm.c */
+int wpm_read(struct tokenizer *t, const struct gguf *g, struct err *err);
+void wpm_encode(const struct tokenizer *t, struct view text, struct token_list *out);
+
+/* ugm.c */
+int ugm_read(struct tokenizer *t, const struct gguf *g, struct err *err);
+int ugm_encode(const struct tokenizer *t, struct view text, struct token_list *out,
+               struct err *err);
+
+/* charsmap.c: SentencePiece's table of replacements, as it is in the file */
+int charsmap_create(const struct gguf_value *v, struct charsmap **ret, struct err *err);
+void charsmap_destroy(struct charsmap *c);
+size_t charsmap_bytes(const struct charsmap *c);
+/*
+ * The replacement of the longest known start of text: its length in *ret_len
+ * (0: none is known), and what stands for it.
+ */
+int charsmap_find(const struct charsmap *c, struct view text, size_t *ret_len,
+                  struct view *ret_replacement, struct err *err);
 
 /* pretoken.c */
 struct pre_name {

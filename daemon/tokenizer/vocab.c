@@ -300,9 +300,11 @@ int vocab_read_specials(struct tokenizer *t, const struct gguf *g, struct err *e
     int32_t eot = -1, eom = -1;
     int r;
 
-    if ((r = read_id(t, g, KEY("bos_token_id"), &t->bos, err)) < 0 ||
+    if ((r = read_id(t, g, KEY("cls_token_id"), &t->bos, err)) < 0 ||
+        (r = read_id(t, g, KEY("bos_token_id"), &t->bos, err)) < 0 ||
         (r = read_id(t, g, KEY("eos_token_id"), &t->eos, err)) < 0 ||
         (r = read_id(t, g, KEY("unknown_token_id"), &t->unk, err)) < 0 ||
+        (r = read_id(t, g, KEY("seperator_token_id"), &t->sep, err)) < 0 ||
         (r = read_id(t, g, KEY("eot_token_id"), &eot, err)) < 0 ||
         (r = read_id(t, g, KEY("eom_token_id"), &eom, err)) < 0 ||
         (r = read_flags(t, g, err)) < 0 || (r = read_fim(t, g, err)) < 0)
@@ -343,8 +345,12 @@ void vocab_set_attributes(struct tokenizer *t, const struct gguf *g, const char 
     const uint16_t special = ATTR_CONTROL | ATTR_USER_DEFINED | ATTR_UNKNOWN;
     const struct gguf_value *v = gguf_find(g, "general.name");
     struct view name = v && v->type == GGUF_STRING ? v->strings[0] : (struct view){"", 0};
+    struct view arch;
 
-    if (strncmp(pre, "jina-v2-", 8) == 0) {
+    v = gguf_find(g, "general.architecture");
+    arch = v && v->type == GGUF_STRING ? v->strings[0] : (struct view){"", 0};
+    if (strncmp(pre, "jina-v2-", 8) == 0 || view_is(arch, "nomic-bert-moe") ||
+        view_is(arch, "jina-bert-v3")) {
         set_attr(t, "<mask>", ATTR_LSTRIP, true);
     } else if (contains_nocase(name, "phi-3") || contains_nocase(name, "phi3")) {
         for (size_t i = 0; i < t->n_vocab; i++)
