@@ -1,0 +1,9 @@
+/* f32 weights; see plain_avx512.h. */
+#include "backends/cpu/avx512/plain_avx512.h"
+
+KERNEL(gemm, f32, avx512);
+
+void gemm_f32_avx512(const struct gemm *g)
+{
+    plain_gemm(g, &plain_f32);
+}

@@ -1,0 +1,9 @@
+/* f16 weights; see plain_avx512.h. */
+#include "backends/cpu/avx512/plain_avx512.h"
+
+KERNEL(matvec, f16, avx512);
+
+void matvec_f16_avx512(const struct matvec *m)
+{
+    plain_matvec(m, &plain_f16);
+}
