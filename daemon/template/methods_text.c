@@ -120,13 +120,11 @@ static struct list *rsplit_space(struct render *r, const struct text *t, int64_t
     struct list *l = list_new(r, 0);
     size_t kept = most < 0 ? words->n : MIN((size_t)most, words->n);
     size_t rest = words->n - kept;
-    const struct text *first;
 
     if (rest) {
         const struct text *last = words->items[rest - 1].text;
 
-        first = text_strip(r, t, NULL, TEXT_LEFT);
-        list_add(r, l, value_text(text_sub(r, first, 0, (size_t)(last->p + last->len - first->p))));
+        add_part(r, l, t, 0, (size_t)(last->p + last->len - t->p));
     }
     for (size_t i = rest; i < words->n; i++)
         list_add(r, l, words->items[i]);

@@ -91,11 +91,13 @@ static bool is_iterable(struct render *r, struct value v, const struct args *a)
     return is_sequence(r, v, a) || v.type == VALUE_LOOP;
 }
 
+/* An undefined value has a __call__ in Python, though it only raises. */
 static bool is_callable(struct render *r, struct value v, const struct args *a)
 {
     (void)r, (void)a;
     return v.type == VALUE_MACRO || v.type == VALUE_FUNCTION || v.type == VALUE_METHOD ||
-           v.type == VALUE_LOOP || v.type == VALUE_CYCLER || v.type == VALUE_JOINER;
+           v.type == VALUE_LOOP || v.type == VALUE_CYCLER || v.type == VALUE_JOINER ||
+           v.type == VALUE_UNDEFINED;
 }
 
 static bool is_odd(struct render *r, struct value v, const struct args *a)

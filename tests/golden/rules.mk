@@ -7,3 +7,14 @@ $(B)/tests/check_kit: $(call obj,$(golden_src) $(lib_src)) $(B)/libsupport.a
 .PHONY: check-kit
 check-kit: $(B)/tests/check_kit ## the conformance kit: KIT=DIR [ONLY=models,tok,...] [MATCH=regex]
 	$(RUN) $(B)/tests/check_kit $(KIT) '$(ONLY)' '$(MATCH)'
+
+# Each feature of the template language, see tests/golden/template/check_template.c.
+template_src := tests/golden/template/check_template.c $(wildcard common/*.c daemon/template/*.c)
+$(B)/tests/check_template: $(call obj,$(template_src))
+	$(call link,$^)
+-include $(B)/tests/golden/template/check_template.d
+
+.PHONY: check-golden check-golden-template
+check-golden: check-golden-template ## stored inputs and their expected outputs
+check-golden-template: $(B)/tests/check_template
+	$(RUN) $(B)/tests/check_template $(sort $(wildcard tests/golden/template/*.test))
