@@ -9,6 +9,10 @@
  *
  *   ORDER_NATURAL  u[i] = weights 64i … 64i + 63
  *   ORDER_PAIRS    u = {subs 0, 2} {1, 3} {4, 6} {5, 7}, subs of 32
+ *   ORDER_HALVES   u = first halves of subs 0 … 3, second halves, then of subs 4 … 7
+ *
+ * HALVES belongs to values of up to 8 bits (iq4_xs): p[0] + p[1] and p[2] +
+ * p[3] share a scale per lane, do not fit words, and meet scale[] as dwords.
  *
  * What else a block has:
  *
@@ -20,8 +24,9 @@
 
 #include "backends/cpu/avx512/lanes_avx512.h"
 #include "backends/formats/blocks.h"
+#include "backends/formats/iq_tables.h"
 
-enum order256 { ORDER_NATURAL, ORDER_PAIRS };
+enum order256 { ORDER_NATURAL, ORDER_PAIRS, ORDER_HALVES };
 enum minima256 { MINIMA_NONE, MINIMA_EIGHT, MINIMA_SIXTEEN };
 
 /* What four consecutive blocks share: made once, used by lane. */
@@ -183,6 +188,52 @@ static const struct blocks256 blocks256_q5_k = {
     .head = head_q5_k,
     .block = block_q5_k,
     .scales = scales_q5_k,
+};
+
+/* -- iq4_xs ------------------------------------------------------------------------------- */
+
+/* Scales ls - 32 of subs 4i … 4i + 3, a lane each, as dwords: four bits of low, two of high. */
+INLINE __m512i scale_dwords_iq4_xs(int low, int high, int i)
+{
+    const __m512i lane = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    __m512i shift = _mm512_add_epi32(lane, _mm512_set1_epi32(4 * i));
+    __m512i lo = _mm512_srlv_epi32(_mm512_set1_epi32(low), _mm512_slli_epi32(shift, 2));
+    __m512i hi = _mm512_srlv_epi32(_mm512_set1_epi32(high), _mm512_slli_epi32(shift, 1));
+
+    lo = _mm512_and_si512(lo, _mm512_set1_epi32(15));
+    hi = _mm512_slli_epi32(_mm512_and_si512(hi, _mm512_set1_epi32(3)), 4);
+    return _mm512_sub_epi32(_mm512_or_si512(lo, hi), _mm512_set1_epi32(32));
+}
+
+INLINE void block_iq4_xs(const uint8_t *w, const struct head256 *h, int lane, struct parts256 *p)
+{
+    __m128i values = _mm_loadu_si128((const __m128i *)iq4_values);
+    __m512i table = _mm512_broadcast_i32x4(_mm_xor_si128(values, _mm_set1_epi8(-128)));
+    __m512i a = _mm512_loadu_si512(w + 8), b = _mm512_loadu_si512(w + 72);
+
+    (void)h;
+    (void)lane;
+    p->u[0] = _mm512_shuffle_epi8(table, low4(a));
+    p->u[1] = _mm512_shuffle_epi8(table, high4(a));
+    p->u[2] = _mm512_shuffle_epi8(table, low4(b));
+    p->u[3] = _mm512_shuffle_epi8(table, high4(b));
+    p->scale[0] = scale_dwords_iq4_xs(lanes_load32(w + 4), lanes_load16(w + 2), 0);
+    p->scale[1] = scale_dwords_iq4_xs(lanes_load32(w + 4), lanes_load16(w + 2), 1);
+}
+
+INLINE void scales_iq4_xs(const uint8_t *w, __m512 *d, __m512 *m)
+{
+    *d = lanes_f16(w, sizeof(struct block_iq4_xs));
+    *m = _mm512_setzero_ps();
+}
+
+static const struct blocks256 blocks256_iq4_xs = {
+    .bytes = sizeof(struct block_iq4_xs),
+    .zero = 128,
+    .order = ORDER_HALVES,
+    .head = head_none,
+    .block = block_iq4_xs,
+    .scales = scales_iq4_xs,
 };
 
 /* -- scales of sixteen -------------------------------------------------------------------- */

@@ -71,6 +71,13 @@ INLINE void decode_bytes256(const struct parts256 *p, const struct blocks256 *f,
 
         if (f->order == ORDER_NATURAL) {
             _mm512_storeu_si512(to->q + 64 * i, q);
+        } else if (f->order == ORDER_HALVES) {
+            int8_t *at = to->q + i / 2 * 128 + i % 2 * 16;
+
+            _mm_storeu_si128((__m128i *)at, _mm512_castsi512_si128(q));
+            _mm_storeu_si128((__m128i *)(at + 32), _mm512_extracti32x4_epi32(q, 1));
+            _mm_storeu_si128((__m128i *)(at + 64), _mm512_extracti32x4_epi32(q, 2));
+            _mm_storeu_si128((__m128i *)(at + 96), _mm512_extracti32x4_epi32(q, 3));
         } else {
             _mm256_storeu_si256((__m256i *)(to->q + pairs[2 * i]), _mm512_castsi512_si256(q));
             _mm256_storeu_si256((__m256i *)(to->q + pairs[2 * i + 1]),

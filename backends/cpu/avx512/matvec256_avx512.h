@@ -14,6 +14,7 @@
 struct column256 {
     int8_t q[SLAB256 * 256];
     int16_t words[SLAB256 * 32];       /* what parts256.words meets */
+    int32_t below[SLAB256 * 32];       /* HALVES: -zero * Σ of the eight a of a dword's two sums */
     int16_t sum32[(SLAB256 + 15) * 8]; /* the first fifteen again at the end */
 };
 
@@ -23,6 +24,13 @@ struct call256 {
     struct walk walk;
 };
 
+/* HALVES: four subs of 32 become four first and four second sixteens. */
+INLINE void lay_halves(const int8_t *q, int8_t *to)
+{
+    for (size_t i = 0; i < 16; i++)
+        memcpy(to + i / 8 * 128 + i % 2 * 64 + i % 8 / 2 * 16, q + 16 * i, 16);
+}
+
 /* PAIRS: subs 1 and 2, 5 and 6 change places. */
 INLINE void lay_q(const int8_t *q, enum order256 order, int8_t *to)
 {
@@ -30,6 +38,8 @@ INLINE void lay_q(const int8_t *q, enum order256 order, int8_t *to)
 
     if (order == ORDER_NATURAL)
         memcpy(to, q, 256);
+    else if (order == ORDER_HALVES)
+        lay_halves(q, to);
     else
         for (size_t i = 0; i < 8; i++)
             memcpy(to + 32 * i, q + 32 * pairs[i], 32);
@@ -41,6 +51,19 @@ INLINE void lay_sums(const struct act_q8_256 *a, const struct blocks256 *f, int1
         /* |zero / 2 * sum| <= 16 * 16 * 127 = 32512 */
         words[j] = f->zero ? (int16_t)(-f->zero / 2 * a->sums[j]) : a->sums[j];
         words[j + 16] = words[j];
+    }
+}
+
+INLINE void lay_below(const int8_t *q, int zero, int32_t below[32])
+{
+    const __m512i z = _mm512_set1_epi32(-zero), ones = _mm512_set1_epi8(1);
+
+    for (size_t i = 0; i < 2; i++) {
+        __m512i sum = _mm512_setzero_si512();
+
+        sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(q + 128 * i));
+        sum = _mm512_dpbusd_epi32(sum, ones, _mm512_loadu_si512(q + 128 * i + 64));
+        _mm512_storeu_si512(below + 16 * i, _mm512_mullo_epi32(sum, z));
     }
 }
 
@@ -56,7 +79,9 @@ INLINE void call256_lay(struct call256 *call, const struct matvec *m, const stru
 
         for (size_t i = 0; i < n; i++) {
             lay_q(a[i].q, f->order, to->q + 256 * i);
-            if (f->minima != MINIMA_EIGHT)
+            if (f->order == ORDER_HALVES)
+                lay_below(to->q + 256 * i, f->zero, to->below + 32 * i);
+            else if (f->minima != MINIMA_EIGHT)
                 lay_sums(&a[i], f, to->words + 32 * i);
             call->d[c * WALK_SLAB + i] = a[i].d;
         }
@@ -65,6 +90,21 @@ INLINE void call256_lay(struct call256 *call, const struct matvec *m, const stru
                 for (size_t j = 0; j < 8; j++)
                     to->sum32[8 * i + j] = (int16_t)(a[b].sums[2 * j] + a[b].sums[2 * j + 1]);
     }
+}
+
+/* The same for HALVES: the sums begin at -zero * Σ a. */
+INLINE __m512i halves256(const struct parts256 *p, const struct column256 *a, size_t b)
+{
+    const int8_t *q = a->q + 256 * b;
+    __m512i p0 = _mm512_loadu_si512(a->below + 32 * b);
+    __m512i p1 = _mm512_loadu_si512(a->below + 32 * b + 16);
+
+    p0 = _mm512_dpbusd_epi32(p0, p->u[0], _mm512_loadu_si512(q));
+    p0 = _mm512_dpbusd_epi32(p0, p->u[1], _mm512_loadu_si512(q + 64));
+    p1 = _mm512_dpbusd_epi32(p1, p->u[2], _mm512_loadu_si512(q + 128));
+    p1 = _mm512_dpbusd_epi32(p1, p->u[3], _mm512_loadu_si512(q + 192));
+    return _mm512_add_epi32(_mm512_mullo_epi32(p0, p->scale[0]),
+                            _mm512_mullo_epi32(p1, p->scale[1]));
 }
 
 /* Sixteen dwords that add up to isum; MINIMA_SIXTEEN: *mins to msum. */
@@ -103,7 +143,9 @@ INLINE void four256(const struct blocks256 *f, size_t cols, const struct call256
         f->block(w, &h, (int)l, &p);
         walk_prefetch(w, f->bytes);
         for (size_t c = 0; c < cols; c++)
-            sum[c][l] = block256(f, &p, &call->column[c], b, &mins[c][l]);
+            sum[c][l] = f->order == ORDER_HALVES
+                            ? halves256(&p, &call->column[c], b)
+                            : block256(f, &p, &call->column[c], b, &mins[c][l]);
         b = b + 1 == call->walk.n ? 0 : b + 1;
     }
     for (size_t c = 0; c < cols; c++) {
