@@ -41,3 +41,5 @@ int kit_malformed(const char *kit_dir, const char *match, struct kit_result *r);
 /* Whole models: logits, greedy continuations, batches against single tokens. */
 int kit_models(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_quant(const char *kit_dir, const char *match, struct kit_result *r);
+/* Text in, text out, and conversations by the model's own template. */
+int kit_text(const char *kit_dir, const char *match, struct kit_result *r);
