@@ -11,12 +11,30 @@ const struct verb verb_bench = {"bench",
                                 "NAME|FILE [--prompt N] [--gen N] [--depth N] [--repeats N]",
                                 "tokens per second of prefill and decode", "bench.run", run_bench};
 
-static void add_row(struct table *t, const json_t *r)
+static int by_value(const void *a, const void *b)
 {
-    table_row(t, text_of(r, "test"), format_text(">%.2f", number_of(r, "median")),
-              format_text(">%.2f", number_of(r, "least")),
-              format_text(">%.2f", number_of(r, "most")),
-              format_text(">%.0f", number_of(r, "repeats")));
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* name ("pp", "tg") is also the key of the rates, one a run; n tokens each. */
+static void add_row(struct table *t, const json_t *result, const char *name, double n)
+{
+    const json_t *list = json_object_get(result, name), *item;
+    size_t runs = json_array_size(list), i;
+    double *rates;
+
+    if (runs == 0 || n == 0)
+        return;
+    rates = XNEW_ARRAY(double, runs);
+    json_array_foreach(list, i, item) rates[i] = json_number_value(item);
+    qsort(rates, runs, sizeof *rates, by_value);
+    table_row(t, format_text("%s %.0f", name, n),
+              format_text(">%.2f", (rates[(runs - 1) / 2] + rates[runs / 2]) / 2),
+              format_text(">%.2f", rates[0]), format_text(">%.2f", rates[runs - 1]),
+              format_text(">%zu", runs));
+    free(rates);
 }
 
 static int run_bench(struct client *c, int argc, char **argv)
@@ -28,10 +46,9 @@ static int run_bench(struct client *c, int argc, char **argv)
                                {"depth", "N", ARG_INT, &depth, "tokens in the context before (0)"},
                                {"repeats", "N", ARG_INT, &repeats, "runs of each (5)"}};
     struct load_progress progress = {.client = c};
-    json_t *params, *result, *r;
+    json_t *params, *result;
     struct table *t;
     char *target;
-    size_t i;
     int status, n = args_parse(&verb_bench, argc, argv, args, ARRAY_LEN(args));
 
     if (n != 1)
@@ -46,10 +63,8 @@ static int run_bench(struct client *c, int argc, char **argv)
     if (!result)
         return status;
     t = table_create(heads, ARRAY_LEN(heads));
-    json_array_foreach(json_object_get(result, "tests"), i, r)
-    {
-        add_row(t, r);
-    }
+    add_row(t, result, "pp", number_of(result, "n_prompt"));
+    add_row(t, result, "tg", number_of(result, "n_gen"));
     table_print_and_destroy(t);
     json_decref(result);
     return status;

@@ -34,7 +34,7 @@ static void print_tensors(const json_t *list)
     {
         char shape[96] = ">";
 
-        json_array_foreach(json_object_get(tensor, "shape"), j, dim)
+        json_array_foreach(json_object_get(tensor, "dims"), j, dim)
         {
             size_t len = strlen(shape);
 
@@ -78,11 +78,12 @@ static int run_show(struct client *c, int argc, char **argv)
     if (!s)
         return status;
     if (template) {
-        puts(text_of(s, "template"));
+        puts(text_of(s, "chat_template"));
     } else {
         json_object_foreach(s, key, value)
         {
-            if (!json_is_object(value) && !json_is_array(value) && strcmp(key, "template") != 0)
+            if (!json_is_object(value) && !json_is_array(value) &&
+                strcmp(key, "chat_template") != 0)
                 print_value(key, value);
         }
         puts("metadata:");
@@ -90,7 +91,7 @@ static int run_show(struct client *c, int argc, char **argv)
         {
             print_value(key, value);
         }
-        print_unused(json_object_get(s, "unused"));
+        print_unused(json_object_get(s, "unused_tensors"));
         if (tensors)
             print_tensors(json_object_get(s, "tensors"));
     }
@@ -127,7 +128,7 @@ static int run_plan(struct client *c, int argc, char **argv)
     status = call_or_print(c, "model.plan", params, NULL, NULL, &p);
     if (!p)
         return status;
-    printf("%s at context %.0f%s: %s\n", argv[1], number_of(p, "ctx"),
+    printf("%s at context %.0f%s: %s\n", argv[1], number_of(p, "n_ctx"),
            json_is_true(json_object_get(p, "ctx_capped")) ? " (as much as fits)" : "",
            json_is_true(json_object_get(p, "fits")) ? "fits" : "does not fit");
     json_object_foreach(json_object_get(p, "accounts"), name, bytes)

@@ -97,7 +97,8 @@ static void on_notify(void *arg, const char *method, const json_t *params)
         print_piece(a, text_of(params, "kind"), text_of(params, "text"));
     } else if (a->client->progress && number_of(params, "done") < number_of(params, "total")) {
         progress_show(a->client, &a->bar, text_of(params, "step"), number_of(params, "done"),
-                      number_of(params, "total"), strcmp(text_of(params, "step"), "LOADING") == 0);
+                      number_of(params, "total"),
+                      strcasecmp(text_of(params, "step"), "loading") == 0);
     }
 }
 

@@ -51,7 +51,7 @@ static int run_load(struct client *c, int argc, char **argv)
         return status;
     printf("loaded '%s': %s %s, %s resident, %s charged, context %.0f\n", text_of(m, "name"),
            text_of(m, "arch"), text_of(m, "type"), size_text(number_of(m, "resident_bytes")),
-           size_text(number_of(m, "charged_bytes")), number_of(m, "ctx"));
+           size_text(number_of(m, "charged_bytes")), number_of(m, "n_ctx"));
     json_decref(m);
     return status;
 }

@@ -51,7 +51,7 @@ static int run_ps(struct client *c, int argc, char **argv)
                   format_text(">%s", size_text(number_of(m, "total_bytes"))),
                   format_text(">%s", size_text(number_of(m, "resident_bytes"))),
                   format_text(">%s", size_text(number_of(m, "charged_bytes"))),
-                  format_text(">%.0f", number_of(m, "ctx")), text_of(m, "kv"), until_text(m),
+                  format_text(">%.0f", number_of(m, "n_ctx")), text_of(m, "kv"), until_text(m),
                   rate_text(number_of(m, "pp_per_second")),
                   rate_text(number_of(m, "tg_per_second")));
     }

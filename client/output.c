@@ -185,5 +185,5 @@ void load_notify(void *arg, const char *method, const json_t *params)
     if (strcmp(method, "progress") == 0 && !l->client->json)
         progress_show(l->client, &l->bar, text_of(params, "step"), number_of(params, "done"),
                       number_of(params, "total"),
-                      strcmp(text_of(params, "step"), "PREFILLING") != 0);
+                      strcasecmp(text_of(params, "step"), "loading") == 0);
 }

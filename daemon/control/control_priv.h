@@ -42,6 +42,8 @@ struct call {
     const char *method;
     int64_t job;
     uint64_t request;
+    /* Makes the answer of the engine's (new reference), where the two differ; NULL: they do not. */
+    json_t *(*shape)(const struct call *c, const json_t *result);
     struct str text; /* generate: the answer so far */
     struct str reasoning;
 };

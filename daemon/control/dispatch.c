@@ -191,6 +191,8 @@ static void on_job_done(void *arg, json_t *result, const struct err *error)
 
     if (error)
         call_failed(c, error);
+    else if (c->shape)
+        call_done(c, c->shape(c, result));
     else
         call_done(c, result ? json_incref(result) : json_object());
 }

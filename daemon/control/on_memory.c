@@ -23,6 +23,14 @@ int on_budget_get(struct call *c, const json_t *params, json_t **ret_result, str
     return 1;
 }
 
+static json_t *shape_budget(const struct call *c, const json_t *result)
+{
+    json_t *o = json_of_budget(c->peer->control->engine);
+
+    json_object_set(o, "unloaded", json_object_get(result, "unloaded"));
+    return o;
+}
+
 int on_budget_set(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
 {
     struct engine *e = c->peer->control->engine;
@@ -47,6 +55,7 @@ int on_budget_set(struct call *c, const json_t *params, json_t **ret_result, str
     if (job < 0)
         return (int)job;
     c->job = job;
+    c->shape = shape_budget;
     return 0;
 }
 

@@ -13,9 +13,9 @@ json_t *json_of_model(const struct model_status *m)
                           model_state_name(m->state), "arch", m->arch, "type", m->type);
 
     json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->file_bytes));
-    json_object_set_new(o, "params", json_integer((json_int_t)m->n_params));
-    json_object_set_new(o, "ctx", json_integer((json_int_t)m->n_ctx));
-    json_object_set_new(o, "ctx_train", json_integer((json_int_t)m->n_ctx_train));
+    json_object_set_new(o, "n_params", json_integer((json_int_t)m->n_params));
+    json_object_set_new(o, "n_ctx", json_integer((json_int_t)m->n_ctx));
+    json_object_set_new(o, "n_ctx_train", json_integer((json_int_t)m->n_ctx_train));
     json_object_set_new(o, "kv", json_string(m->kv));
     json_object_set_new(o, "resident_bytes", json_integer((json_int_t)m->resident_bytes));
     json_object_set_new(o, "total_bytes", json_integer((json_int_t)m->total_bytes));
@@ -73,6 +73,30 @@ static void log_change(const struct call *c, const char *what, const char *targe
     log_info(what, "'%s' uid=%d pid=%d", target, (int)c->peer->who.uid, (int)c->peer->who.pid);
 }
 
+/* The model as it stands now, with what the load itself took. */
+static json_t *shape_loaded(const struct call *c, const json_t *result)
+{
+    const char *name = json_string_value(json_object_get(result, "model"));
+    struct model_status m;
+    struct err err;
+    json_t *o;
+
+    /* One that has left again meanwhile is told as the engine saw it. */
+    if (!name || engine_model(c->peer->control->engine, name, &m, &err) < 0)
+        return json_deep_copy(result);
+    o = json_of_model(&m);
+    json_object_set(o, "was_loaded", json_object_get(result, "was_loaded"));
+    json_object_set(o, "load_ms", json_object_get(result, "load_ms"));
+    return o;
+}
+
+static json_t *shape_unloaded(const struct call *c, const json_t *result)
+{
+    (void)c;
+    return json_pack("{s:O, s:O}", "name", json_object_get(result, "model"), "freed",
+                     json_object_get(result, "bytes"));
+}
+
 int on_model_load(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
 {
     struct load_spec spec = {.ttl_ms = -1, .pin = -1};
@@ -99,6 +123,7 @@ int on_model_load(struct call *c, const json_t *params, json_t **ret_result, str
         spec.pin = pin;
     spec.n_ctx = (size_t)ctx;
     log_change(c, "load asked for", spec.target);
+    c->shape = shape_loaded;
     return started(c, engine_load(c->peer->control->engine, &spec, &sink, err));
 }
 
@@ -115,6 +140,7 @@ int on_model_unload(struct call *c, const json_t *params, json_t **ret_result, s
     if (r < 0)
         return r;
     log_change(c, "unload asked for", name);
+    c->shape = shape_unloaded;
     return started(c, engine_unload(c->peer->control->engine, name, force, &sink, err));
 }
 

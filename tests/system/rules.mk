@@ -1,0 +1,10 @@
+# System tests: each tests/system/NAME.sh starts a private rnbd in a folder of its own and asks it as a client would.
+
+system_tests := $(filter-out lib run,$(basename $(notdir $(sort $(wildcard tests/system/*.sh)))))
+
+$(B)/tests/make_tiny: $(call obj,tests/system/make_tiny.c $(backends_src) $(common_src)) $(B)/libsupport.a
+	$(call link,$^)
+
+.PHONY: check-system
+check-system: all $(B)/tests/make_tiny ## a private rnbd, asked as clients would [T=http-auth]
+	@B=$(abspath $(B)) SDPID1=$(abspath $(or $(SDPID1),../shared/tools/sdpid1.sh)) tests/system/run.sh $(or $(T),$(system_tests))
