@@ -1,0 +1,6 @@
+/* mxfp4 × int8 activations by vpmaddubsw; see matvec32_avx2.h. */
+#include "backends/cpu/avx2/matvec32_avx2.h"
+
+KERNEL(matvec, mxfp4, avx2);
+
+MATVEC32(mxfp4)
