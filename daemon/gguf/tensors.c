@@ -159,7 +159,7 @@ int gguf_read_directory(struct gguf_cursor *c, const struct gguf_head *h,
                                 GGUF_MAX_TENSORS);
     if (!dir->by_name)
         dir->by_name = map_create();
-    ARRAY_GROW(dir->tensors, first + n, dir->cap);
+    ARRAY_GROW(dir->tensors, first + n + 1, dir->cap);
     for (size_t i = first; i < first + n; i++) {
         struct gguf_tensor *x = &dir->tensors[i];
 

@@ -374,16 +374,28 @@ struct matcher {
 static int matcher_init(struct matcher *m, struct err *err)
 {
     m->context = pcre2_match_context_create(NULL);
-    m->stack = pcre2_jit_stack_create(32 << 10, 16 << 20, NULL);
     m->data = pcre2_match_data_create(1, NULL);
     if (!m->context || !m->data)
         return err_set(err, ERR_NOMEM, "no memory to split a text into words");
     pcre2_set_match_limit(m->context, UINT32_MAX);
     pcre2_set_depth_limit(m->context, UINT32_MAX);
     pcre2_set_heap_limit(m->context, UINT32_MAX);
-    if (m->stack)
-        pcre2_jit_stack_assign(m->context, NULL, m->stack);
     return 0;
+}
+
+/* One match; compiled expressions run on this thread's stack until that is too small. */
+static int matcher_find(struct matcher *m, const pcre2_code *code, struct view text, size_t at)
+{
+    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
+    int r = pcre2_match(code, (PCRE2_SPTR)text.p, text.len, at, options, m->data, m->context);
+
+    if (r != PCRE2_ERROR_JIT_STACKLIMIT || m->stack)
+        return r;
+    m->stack = pcre2_jit_stack_create(64 << 10, 64 << 20, NULL);
+    if (!m->stack)
+        return r;
+    pcre2_jit_stack_assign(m->context, NULL, m->stack);
+    return pcre2_match(code, (PCRE2_SPTR)text.p, text.len, at, options, m->data, m->context);
 }
 
 static void matcher_clear(struct matcher *m)
@@ -408,8 +420,7 @@ static int cut_regex(const pcre2_code *code, struct matcher *m, struct view piec
     size_t at = 0;
 
     while (at < piece.len) {
-        int r = pcre2_match(code, (PCRE2_SPTR)piece.p, piece.len, at,
-                            PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, m->data, m->context);
+        int r = matcher_find(m, code, piece, at);
         const PCRE2_SIZE *match = pcre2_get_ovector_pointer(m->data);
 
         if (r == PCRE2_ERROR_NOMATCH)

@@ -57,6 +57,7 @@ START_TEST(ids_outside_the_vocabulary_are_harmless)
     tokenizer_piece(t, ids[_i], true, &out);
     tokenizer_decode(t, &ids[_i], 1, true, true, &out);
     ck_assert_uint_eq(out.len, 0);
+    str_clear(&out);
     tokenizer_destroy(t);
 }
 END_TEST
@@ -239,6 +240,7 @@ START_TEST(an_empty_token_is_never_found_and_gives_no_text)
     expect_ids(t, VIEW("b"), false, true, "229 153 132 261");
     tokenizer_piece(t, 259, true, &out);
     ck_assert_uint_eq(out.len, 0);
+    str_clear(&out);
     tokenizer_destroy(t);
 }
 END_TEST
