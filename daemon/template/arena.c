@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/utf8.h"
 
 #define CHUNK_FIRST ((size_t)16 << 10)
 #define CHUNK_MOST  ((size_t)1 << 20)
@@ -89,6 +90,18 @@ void *arena_grow(struct arena *a, const void *p, size_t old_n, size_t new_n, siz
     return grown;
 }
 
+/* A cut in the middle of a character, here or by who gave the text, is no UTF-8. */
+static void make_valid(char *text)
+{
+    for (size_t at = 0, n; text[at]; at += n ? n : 1) {
+        unsigned cp;
+
+        n = utf8_decode(text + at, strlen(text + at), &cp);
+        if (!n)
+            text[at] = '?';
+    }
+}
+
 void arena_fail(struct arena *a, enum err_kind kind, const char *fmt, ...)
 {
     char text[sizeof a->err->text];
@@ -97,6 +110,7 @@ void arena_fail(struct arena *a, enum err_kind kind, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    make_valid(text);
     a->kind = err_set(a->err, kind, "%s", text);
     longjmp(a->out, 1);
 }

@@ -38,7 +38,8 @@ static void add_mapping(struct render *r, struct args *a, size_t *cap, struct va
         if (key.type != VALUE_STRING)
             render_fail(r, "keywords must be strings");
         add_kw(r, a, cap,
-               (struct kwarg){text_cstr(r, key.text), key.text->len, v.dict->items[i].value});
+               (struct kwarg){text_cstr(r, key.text), key.text->len, text_origin(key.text),
+                              v.dict->items[i].value});
     }
 }
 
@@ -59,7 +60,8 @@ void args_eval(struct render *r, const struct node *n, struct args *ret_args)
         } else if (arg->stars == 2) {
             add_mapping(r, &a, &cap_kw, v);
         } else if (arg->name) {
-            add_kw(r, &a, &cap_kw, (struct kwarg){arg->name->p, arg->name->len, v});
+            add_kw(r, &a, &cap_kw,
+                   (struct kwarg){arg->name->p, arg->name->len, TEMPLATE_ORIGIN_TRUSTED, v});
         } else {
             add_pos(r, &a, &cap, v);
         }
@@ -194,8 +196,7 @@ static void bind_rest(struct render *r, const struct macro *m, struct scope *s,
         }
         if (!kwargs)
             render_fail(r, "macro '%s' takes no keyword argument '%s'", macro_name(m), kw->name);
-        dict_put(r, named, value_text(text_borrow(r, kw->name, kw->len, TEMPLATE_ORIGIN_TRUSTED)),
-                 kw->value);
+        dict_put(r, named, value_text(text_borrow(r, kw->name, kw->len, kw->origin)), kw->value);
     }
     if (rest->n && !varargs)
         render_fail(r, "macro '%s' takes not more than %zu argument(s)", macro_name(m),

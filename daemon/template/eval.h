@@ -81,6 +81,7 @@ struct value loop_attr(struct render *r, struct loop *loop, const char *name);
 struct kwarg {
     const char *name;
     size_t len;
+    enum template_origin origin; /* of the name: **mapping may bring it from a message */
     struct value value;
 };
 

@@ -238,7 +238,7 @@ static void exec_call_block(struct render *r, const struct node *n)
 
     args_eval(r, n->a, &args);
     kw = arena_grow(&r->arena, args.kw, args.n_kw, args.n_kw + 1, sizeof *kw);
-    kw[args.n_kw] = (struct kwarg){"caller", 6, make_macro(r, n, true)};
+    kw[args.n_kw] = (struct kwarg){"caller", 6, TEMPLATE_ORIGIN_TRUSTED, make_macro(r, n, true)};
     args.kw = kw;
     args.n_kw++;
     format_add_str(r, r->out, call_value(r, callee, &args));

@@ -102,8 +102,7 @@ static struct value filter_format(struct render *r, struct value v, const struct
     for (size_t i = 0; i < a->n; i++)
         list_add(r, l, a->pos[i]);
     for (size_t i = 0; i < a->n_kw; i++)
-        dict_put(r, d,
-                 value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, TEMPLATE_ORIGIN_TRUSTED)),
+        dict_put(r, d, value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, a->kw[i].origin)),
                  a->kw[i].value);
     return value_text(
         format_percent(r, format_str(r, v),
@@ -399,28 +398,22 @@ static struct value filter_tojson(struct render *r, struct value v, const struct
 /* What it reads is as trusted as the least trusted byte of its text. */
 static struct value filter_from_json(struct render *r, struct value v, const struct args *a)
 {
-    enum template_origin origin = TEMPLATE_ORIGIN_TRUSTED;
     json_error_t error;
+    json_t *read;
 
     (void)a;
     value_known(r, v);
     if (v.type != VALUE_STRING)
         render_fail(r, "from_json needs a string, not '%s'", value_type_name(v));
-    for (size_t i = 0; i < v.text->len; i++)
-        if (text_origin_at(v.text, i) == TEMPLATE_ORIGIN_MESSAGE)
-            origin = TEMPLATE_ORIGIN_MESSAGE;
     render_work(r, v.text->len * 8);
+    read = json_loadb(v.text->p, v.text->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (!read)
+        render_fail(r, "from_json: %s", error.text);
+    /* Values borrow its strings, so it lives as long as they do. */
     if (!r->json)
         r->json = json_array();
-    {
-        json_t *read = json_loadb(v.text->p, v.text->len, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
-
-        if (!read)
-            render_fail(r, "from_json: %s", error.text);
-        /* Values borrow its strings, so it lives as long as they do. */
-        json_array_append_new(r->json, read);
-        return value_of_json(r, read, origin);
-    }
+    json_array_append_new(r->json, read);
+    return value_of_json(r, read, text_origin(v.text));
 }
 
 const struct filter filters_text[] = {

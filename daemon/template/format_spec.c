@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/utf8.h"
 #include "daemon/template/eval.h"
 #include "daemon/template/format.h"
 
@@ -229,7 +230,8 @@ static void percent_flags(struct render *r, const struct text *f, size_t *at, st
 
 static void percent_value(struct render *r, struct buffer *b, const struct spec *s, struct value v)
 {
-    char utf8[4] = {0};
+    char utf8[4];
+    size_t n;
 
     switch (s->type) {
     case 's': {
@@ -247,8 +249,8 @@ static void percent_value(struct render *r, struct buffer *b, const struct spec 
         if (v.type == VALUE_STRING)
             add_string(r, b, s, v.text);
         else {
-            utf8[0] = (char)value_to_index(r, v, "%c");
-            add_string(r, b, s, text_borrow(r, utf8, 1, TEMPLATE_ORIGIN_TRUSTED));
+            n = utf8_encode((unsigned)value_to_index(r, v, "%c"), utf8);
+            add_string(r, b, s, text_borrow(r, utf8, n, TEMPLATE_ORIGIN_TRUSTED));
         }
         return;
     default: break;

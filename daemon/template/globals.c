@@ -35,8 +35,7 @@ static struct dict *dict_of_args(struct render *r, const struct args *a)
         }
     }
     for (size_t i = 0; i < a->n_kw; i++)
-        dict_put(r, d,
-                 value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, TEMPLATE_ORIGIN_TRUSTED)),
+        dict_put(r, d, value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, a->kw[i].origin)),
                  a->kw[i].value);
     return d;
 }
@@ -94,7 +93,7 @@ static struct value call_strftime(struct render *r, const struct args *a)
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     n = strftime(shown, sizeof shown, text_cstr(r, form), &r->context->now);
 #pragma GCC diagnostic pop
-    buffer_add(r, &b, shown, n, TEMPLATE_ORIGIN_TRUSTED);
+    buffer_add(r, &b, shown, n, text_origin(form));
     return value_text(buffer_text(r, &b));
 }
 

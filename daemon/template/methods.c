@@ -187,7 +187,7 @@ static struct value dict_update(struct render *r, struct value self, const struc
         merge(r, self.dict, a->pos[0].dict);
     for (size_t i = 0; i < a->n_kw; i++)
         dict_put(r, self.dict,
-                 value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, TEMPLATE_ORIGIN_TRUSTED)),
+                 value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, a->kw[i].origin)),
                  a->kw[i].value);
     return value_none();
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/utf8.h"
 #include "daemon/template/parser.h"
 
 #define MAX_SOURCE ((size_t)4 << 20)
@@ -362,6 +363,8 @@ int template_parse(const char *text, size_t len, struct template **ret_tmpl, str
 
     if (len > MAX_SOURCE)
         return err_set(err, ERR_FORMAT, "the chat template is longer than %zu bytes", MAX_SOURCE);
+    if (!utf8_valid(text, len))
+        return err_set(err, ERR_FORMAT, "the chat template is not valid UTF-8");
     t = XNEW(struct template);
     arena_init(&t->arena, MAX_MEMORY, err);
     t->names = map_create();

@@ -10,8 +10,8 @@
 static const struct template_limits defaults = {
     .depth = 1000,
     .steps = 20u * 1000 * 1000,
-    .output_bytes = (size_t)64 << 20,
-    .memory_bytes = (size_t)256 << 20,
+    .output_bytes = (size_t)32 << 20,
+    .memory_bytes = (size_t)128 << 20,
 };
 
 void render_fail(struct render *r, const char *fmt, ...)

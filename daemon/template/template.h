@@ -30,8 +30,8 @@ struct template;
 struct template_limits {
     size_t depth;        /* nested expressions, blocks and macro calls (1000) */
     size_t steps;        /* nodes evaluated, plus work by length (20 M) */
-    size_t output_bytes; /* 64 MiB */
-    size_t memory_bytes; /* all values together, freed only at the end (256 MiB) */
+    size_t output_bytes; /* 32 MiB */
+    size_t memory_bytes; /* all values together, freed only at the end (128 MiB) */
 };
 
 enum template_origin {

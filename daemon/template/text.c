@@ -15,11 +15,11 @@ static void reserve(struct render *r, struct buffer *b, size_t more)
     size_t cap = b->cap ? b->cap : BUFFER_FIRST;
     char *p;
 
-    if (more <= b->cap - b->len)
-        return;
-    if (more > r->limits.output_bytes || b->len + more > r->limits.output_bytes)
+    if (more > r->limits.output_bytes || b->len > r->limits.output_bytes - more)
         arena_fail(&r->arena, ERR_TOO_LARGE, "the chat template makes more than %zu bytes of text",
                    r->limits.output_bytes);
+    if (more <= b->cap - b->len)
+        return;
     while (cap < b->len + more)
         cap *= 2;
     p = arena_bytes(&r->arena, cap);
@@ -169,6 +169,14 @@ const struct text *text_repeat(struct render *r, const struct text *t, int64_t t
     while (times--)
         buffer_add_text(r, &b, t);
     return buffer_text(r, &b);
+}
+
+enum template_origin text_origin(const struct text *t)
+{
+    if (!t->marks)
+        return (enum template_origin)t->origin;
+    return memchr(t->marks, TEMPLATE_ORIGIN_MESSAGE, t->len) ? TEMPLATE_ORIGIN_MESSAGE
+                                                             : TEMPLATE_ORIGIN_TRUSTED;
 }
 
 const char *text_cstr(struct render *r, const struct text *t)

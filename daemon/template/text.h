@@ -45,6 +45,8 @@ static inline enum template_origin text_origin_at(const struct text *t, size_t i
     return (enum template_origin)(t->marks ? t->marks[i] : t->origin);
 }
 
+/* MESSAGE as soon as one byte is. */
+enum template_origin text_origin(const struct text *t);
 /* A zero-terminated copy in the arena, for libc and messages; ends at a zero byte inside. */
 const char *text_cstr(struct render *r, const struct text *t);
 bool text_is(const struct text *t, const char *literal);

@@ -23,18 +23,19 @@ enum { BEGIN, KIND, NAME, ARGUMENTS, END };
 
 static enum call_step step_begin(struct chat_split *s, bool at_end)
 {
-    int is;
+    int end, begin;
 
     split_skip_space(s);
-    is = split_accept(s, BLOCK_END, at_end);
-    if (is > 0)
+    end = split_accept(s, BLOCK_END, at_end);
+    if (end > 0)
         return CALL_DONE;
-    if (split_accept(s, CALL_BEGIN, at_end) > 0) {
+    begin = split_accept(s, CALL_BEGIN, at_end);
+    if (begin > 0) {
         split_again(s);
         split_set_phase(s, KIND);
         return CALL_MORE;
     }
-    return is == 0 ? CALL_MORE : CALL_BAD;
+    return end == 0 || begin == 0 ? CALL_MORE : CALL_BAD;
 }
 
 /* Up to the separator: "function", or the name itself. */

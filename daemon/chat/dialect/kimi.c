@@ -16,7 +16,7 @@ static bool detect(struct view template_text)
     return view_has(template_text, ARGUMENTS_BEGIN);
 }
 
-enum { BEGIN, NAME, ARGUMENTS };
+enum { BEGIN, NAME, ARGUMENTS, END };
 
 /* "functions.NAME:0" → NAME */
 static struct view name_of(struct view id)
@@ -31,34 +31,56 @@ static struct view name_of(struct view id)
 
 static enum call_step step_begin(struct chat_split *s, bool at_end)
 {
-    int is;
+    int end, begin;
 
     split_skip_space(s);
-    is = split_accept(s, "<|tool_calls_section_end|>", at_end);
-    if (is > 0)
+    end = split_accept(s, "<|tool_calls_section_end|>", at_end);
+    if (end > 0)
         return CALL_DONE;
-    if (split_accept(s, "<|tool_call_begin|>", at_end) > 0) {
+    begin = split_accept(s, "<|tool_call_begin|>", at_end);
+    if (begin > 0) {
         split_again(s);
         split_set_phase(s, NAME);
         return CALL_MORE;
     }
-    return is == 0 ? CALL_MORE : CALL_BAD;
+    return end == 0 || begin == 0 ? CALL_MORE : CALL_BAD;
 }
 
-static bool step_name(struct chat_split *s)
+static void step_name(struct chat_split *s)
 {
     static const char *const ends[] = {ARGUMENTS_BEGIN, NULL};
     size_t which, safe;
     ptrdiff_t at = split_find(s, ends, &which, &safe);
 
     if (at < 0)
-        return false;
+        return;
     split_skip_space(s);
     at = split_find(s, ends, &which, &safe);
     split_begin_call(s, name_of(view_sub(split_held(s), 0, (size_t)at)));
     split_consume(s, (size_t)at + strlen(ARGUMENTS_BEGIN));
     split_set_phase(s, ARGUMENTS);
-    return true;
+}
+
+static enum call_step step_arguments(struct chat_split *s, bool at_end)
+{
+    enum call_step step = split_json_arguments(s, at_end);
+
+    if (step != CALL_DONE)
+        return step;
+    split_end_call(s);
+    split_set_phase(s, END);
+    return CALL_MORE;
+}
+
+static enum call_step step_end(struct chat_split *s, bool at_end)
+{
+    int end;
+
+    split_skip_space(s);
+    end = split_accept(s, "<|tool_call_end|>", at_end);
+    if (end > 0)
+        split_set_phase(s, BEGIN);
+    return end < 0 ? CALL_BAD : CALL_MORE;
 }
 
 static enum call_step call(struct chat_split *s, size_t which, bool at_end)
@@ -68,30 +90,14 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
         int before = split_phase(s);
         enum call_step step = CALL_MORE;
 
-        if (before == BEGIN) {
-            step = step_begin(s, at_end);
-            if (step != CALL_MORE || split_phase(s) == BEGIN)
-                return step;
-        } else if (before == NAME) {
-            if (!step_name(s))
-                return CALL_MORE;
-        } else {
-            step = split_json_arguments(s, at_end);
-            if (step != CALL_DONE)
-                return step;
-            split_end_call(s);
-            split_skip_space(s);
-            split_set_phase(s, ARGUMENTS + 1);
+        switch (before) {
+        case BEGIN: step = step_begin(s, at_end); break;
+        case NAME: step_name(s); break;
+        case ARGUMENTS: step = step_arguments(s, at_end); break;
+        default: step = step_end(s, at_end); break;
         }
-        if (split_phase(s) == ARGUMENTS + 1) {
-            int end = split_accept(s, "<|tool_call_end|>", at_end);
-
-            if (end == 0)
-                return CALL_MORE;
-            if (end < 0)
-                return CALL_BAD;
-            split_set_phase(s, BEGIN);
-        }
+        if (step != CALL_MORE || split_phase(s) == before)
+            return step;
     }
 }
 

@@ -1,0 +1,241 @@
+/* Answers of every dialect, whole and in pieces of every size, come apart the same way. */
+#include <check.h>
+
+#include "common/alloc.h"
+#include "tests/unit/chat/chat_helper.h"
+
+TCase *tcase_chat_split(void);
+
+static const struct {
+    const char *const *template_text;
+    const char *answer;
+    const char *want;
+} cases[] = {
+    /* content */
+    {&template_hermes, "plain text", "c(plain text)"},
+    {&template_hermes, "  spaces kept \n", "c(  spaces kept \n)"},
+    {&template_hermes, "a <tool_cal> b </think> <", "c(a <tool_cal> b </think> <)"},
+    {&template_hermes, "", ""},
+    {&template_hermes, "{\"name\": \"f\"}", "c({\"name\": \"f\"})"},
+    /* reasoning */
+    {&template_think, "<think>\nhm, ok\n</think>\n\nYes.\n", "r(hm, ok) c(Yes.\n)"},
+    {&template_think, "<think>\n\n</think>\n\nYes", "c(Yes)"},
+    {&template_think, " \n<think>a  b</think>c", "r(a  b) c(c)"},
+    {&template_think, "<thin air", "c(<thin air)"},
+    {&template_think, "use <think> as a tag", "c(use <think> as a tag)"},
+    {&template_think, "<think>never ends ", "r(never ends)"},
+    {&template_think, "<think>a < b </thin </think>x", "r(a < b </thin) c(x)"},
+    {&template_hermes, "<think>unknown here</think>", "c(<think>unknown here</think>)"},
+    /* hermes */
+    {&template_hermes,
+     "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": [1, \"}\"]}}\n</tool_call>",
+     "f[{\"a\": [1, \"}\"]}]"},
+    {&template_hermes,
+     "Let me look.\n\n<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n"
+     "<tool_call>\n{\"name\": \"g\", \"arguments\": {\"x\": \"\\\"{\"}}\n</tool_call>\n",
+     "c(Let me look.) f[{}] g[{\"x\": \"\\\"{\"}]"},
+    {&template_hermes,
+     "<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"late\"}</tool_call> done",
+     "late[{\"a\": 1}] c(done)"},
+    {&template_hermes,
+     "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>",
+     "f[{\"a\": 1}]"},
+    {&template_hermes, "<tool_call>{\"name\": \"f\"}</tool_call>", "f[{}]"},
+    {&template_hermes, "<tool_call>{\"name\": \"f\\u00e9\", \"id\": 7, \"arguments\": {}}",
+     "fé[{}]"},
+    {&template_hermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"cut\": \"of",
+     "f[{\"cut\": \"of]"},
+    {&template_hermes, "see <tool_call> in the docs", "c(see <tool_call> in the docs)"},
+    {&template_hermes, "<tool_call>{\"title\": \"none\"}</tool_call>",
+     "c(<tool_call>{\"title\": \"none\"}</tool_call>)"},
+    {&template_hermes, "<tool_call>{\"name\": 5}", "c(<tool_call>{\"name\": 5})"},
+    {&template_think,
+     "<think>t</think>\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", "r(t) f[{}]"},
+    /* llama3 */
+    {&template_llama3, "{\"name\": \"f\", \"parameters\": {\"city\": \"Oslo\"}}",
+     "f[{\"city\": \"Oslo\"}]"},
+    {&template_llama3, "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\"}",
+     "f[{}] g[{}]"},
+    {&template_llama3, "{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}", "f[{}]"},
+    {&template_llama3, "{\"a\": 1}", "c({\"a\": 1})"},
+    {&template_llama3, "{ not json }", "c({ not json })"},
+    {&template_llama3, "text {\"name\": \"f\"}", "c(text {\"name\": \"f\"})"},
+    /* mistral */
+    {&template_mistral,
+     "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}, \"id\": \"123456789\"}, {\"name\": "
+     "\"g\","
+     " \"arguments\": {}}]",
+     "f[{\"a\": 1}] g[{}]"},
+    {&template_mistral, "[TOOL_CALLS]f[ARGS]{\"a\": 1}[TOOL_CALLS]g{\"b\": {}}",
+     "f[{\"a\": 1}] g[{\"b\": {}}]"},
+    {&template_mistral, "[TOOL_CALLS]f[CALL_ID]abc[ARGS]{}", "f[{}]"},
+    {&template_mistral, "a [TOOL] b", "c(a [TOOL] b)"},
+    /* deepseek */
+    {&template_deepseek,
+     "<think>x</think><｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n"
+     "{\"city\": "
+     "\"Ulm\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n"
+     "{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "r(x) f[{\"city\": \"Ulm\"}] g[{}]"},
+    {&template_deepseek,
+     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"n\": "
+     "1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+     "f[{\"n\": 1}]"},
+    {&template_deepseek, "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"n\": 1}",
+     "f[{\"n\": 1}]"},
+    /* gptoss */
+    {&template_gptoss,
+     "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hi.",
+     "r(hm) c(Hi.)"},
+    {&template_gptoss,
+     "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary "
+     "to=functions.f "
+     "<|constrain|>json<|message|>{\"a\":1}<|call|>",
+     "r(hm) f[{\"a\":1}]"},
+    {&template_gptoss, "<|channel|>final<|message|>a < b <|x|> c", "c(a < b <|x|> c)"},
+    {&template_gptoss, "no header at all", "c(no header at all)"},
+    {&template_gptoss, "<|channel|>final to=functions", ""},
+    /* qwen3_coder, glm, minicpm and DeepSeek's tags */
+    {&template_qwen3_coder,
+     "<tool_call>\n<function=f>\n<parameter=city>\nNew\nYork\n</parameter>\n<parameter=n>\n3\n</"
+     "parameter>\n"
+     "</function>\n</tool_call>",
+     "f[{\"city\": \"New\\nYork\", \"n\": 3}]"},
+    {&template_qwen3_coder,
+     "<tool_call>\n<function=f>\n<parameter=city>\n42\n</parameter>\n</function>\n</"
+     "tool_call>\n<tool_call>"
+     "<function=g></function></tool_call>",
+     "f[{\"city\": \"42\"}] g[{}]"},
+    {&template_qwen3_coder,
+     "<tool_call>\n<function=f>\n<parameter=n>\n{\"a\": [1]}\n</parameter>\n",
+     "f[{\"n\": {\"a\":[1]}]"},
+    {&template_qwen3_coder, "<tool_call> is a tag", "c(<tool_call> is a tag)"},
+    {&template_glm,
+     "<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>Bonn</arg_value>\n<arg_key>n</arg_key>\n"
+     "<arg_value>7</arg_value>\n</tool_call>",
+     "f[{\"city\": \"Bonn\", \"n\": 7}]"},
+    {&template_glm, "<tool_call>f</tool_call>", "f[{}]"},
+    {&template_dsml,
+     "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"q\" "
+     "string=\"true\">12"
+     "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"n\" string=\"false\">12</｜DSML｜parameter>\n"
+     "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+     "f[{\"q\": \"12\", \"n\": 12}]"},
+    /* kimi, nemotron */
+    {&template_kimi,
+     "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"
+     "\"a\": 1}"
+     "<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_"
+     "end|>"
+     "<|tool_calls_section_end|>",
+     "f[{\"a\": 1}] g[{}]"},
+    {&template_nemotron,
+     "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\"}]</TOOLCALL>",
+     "f[{}] g[{}]"},
+};
+
+START_TEST(an_answer_comes_apart)
+{
+    ck_assert_str_eq(split(*cases[_i].template_text, cases[_i].answer), cases[_i].want);
+}
+END_TEST
+
+START_TEST(without_tools_nothing_is_a_call)
+{
+    const char *answer = "<tool_call>{\"name\": \"f\"}</tool_call>  ";
+
+    ck_assert_str_eq(split_in_pieces(template_hermes, answer, 3, "", false),
+                     "c(<tool_call>{\"name\": \"f\"}</tool_call>  )");
+}
+END_TEST
+
+START_TEST(a_prompt_may_have_opened_the_reasoning)
+{
+    ck_assert_str_eq(
+        split_in_pieces(template_think, "hm</think>yes", 2, "assistant\n<think>\n", true),
+        "r(hm) c(yes)");
+}
+END_TEST
+
+START_TEST(a_prompt_that_closed_it_opens_nothing)
+{
+    const char *prompt = "<think>\n\n</think>\n\n";
+
+    ck_assert_str_eq(split_in_pieces(template_think, "yes", 2, prompt, true), "c(yes)");
+}
+END_TEST
+
+static void count(void *arg, const struct chat_event *e)
+{
+    unsigned *n = arg;
+
+    n[e->kind]++;
+    if (e->kind == CHAT_CALL)
+        ck_assert_uint_eq(e->call, n[CHAT_CALL] - 1);
+}
+
+START_TEST(arguments_come_out_while_they_are_made)
+{
+    const char *answer = "<tool_call>{\"name\": \"f\", \"arguments\": {\"text\": \"0123456789\"}}";
+    struct chat_template *t = NULL;
+    json_t *tools = json_loads("[{}]", 0, NULL);
+    struct chat_split_options o = {.tools = tools, .prompt = {"", 0}};
+    unsigned n[5] = {0};
+    struct chat_split *s;
+
+    ck_assert_int_eq(chat_template_create(template_hermes, strlen(template_hermes), &t, NULL), 0);
+    s = chat_split_create(t, &o, count, n);
+    for (const char *p = answer; *p; p++)
+        chat_split_feed(s, (struct view){p, 1});
+    ck_assert_uint_gt(n[CHAT_ARGUMENTS], 15);
+    ck_assert_uint_eq(n[CHAT_CONTENT], 0);
+    chat_split_destroy(s);
+    chat_template_destroy(t);
+    json_decref(tools);
+}
+END_TEST
+
+START_TEST(content_waits_for_nothing_but_a_possible_marker)
+{
+    struct chat_template *t = NULL;
+    struct chat_split_options o = {.reasoning = true, .prompt = {"", 0}};
+    unsigned n[5] = {0};
+    struct chat_split *s;
+
+    ck_assert_int_eq(chat_template_create(template_think, strlen(template_think), &t, NULL), 0);
+    s = chat_split_create(t, &o, count, n);
+    for (int i = 0; i < 50; i++)
+        chat_split_feed(s, VIEW("word "));
+    ck_assert_uint_eq(n[CHAT_CONTENT], 50);
+    chat_split_destroy(s);
+    chat_template_destroy(t);
+}
+END_TEST
+
+START_TEST(call_ids_are_nine_letters_and_digits_and_differ)
+{
+    char a[CHAT_CALL_ID_LEN + 1], b[CHAT_CALL_ID_LEN + 1], again[CHAT_CALL_ID_LEN + 1];
+
+    chat_call_id(7, 0, a);
+    chat_call_id(7, 1, b);
+    chat_call_id(7, 0, again);
+    ck_assert_uint_eq(strspn(a, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"),
+                      9);
+    ck_assert_str_ne(a, b);
+    ck_assert_str_eq(a, again);
+}
+END_TEST
+
+TCase *tcase_chat_split(void)
+{
+    TCase *tc = tcase_create("split");
+
+    tcase_add_loop_test(tc, an_answer_comes_apart, 0, ARRAY_LEN(cases));
+    tcase_add_test(tc, without_tools_nothing_is_a_call);
+    tcase_add_test(tc, a_prompt_may_have_opened_the_reasoning);
+    tcase_add_test(tc, a_prompt_that_closed_it_opens_nothing);
+    tcase_add_test(tc, arguments_come_out_while_they_are_made);
+    tcase_add_test(tc, content_waits_for_nothing_but_a_possible_marker);
+    tcase_add_test(tc, call_ids_are_nine_letters_and_digits_and_differ);
+    return tc;
+}
