@@ -134,10 +134,10 @@ int64_t slot_leaves_at_ms(const struct slot *s)
     if (!slot_idle(s))
         return INT64_MAX;
     if (s->retired)
-        return s->used_at_ms;
+        return s->used_at_us / 1000;
     if (s->terms.pin || stays)
         return INT64_MAX;
-    return s->used_at_ms + ttl;
+    return s->used_at_us / 1000 + ttl;
 }
 
 /* What the model says of itself, once it is there. */
@@ -188,7 +188,7 @@ void slot_publish(struct catalog *c, struct slot *s)
     if (!s->model)
         st.file_bytes = s->status.file_bytes;
     s->status = st;
-    s->status_used_at_ms = s->model ? s->used_at_ms : -1;
+    s->status_used_at_ms = s->model ? s->used_at_us / 1000 : -1;
     s->status_leaves_at_ms = leaves_at == INT64_MAX ? -1 : leaves_at;
     s->status_evictable = slot_idle(s) && !s->terms.pin;
     pthread_mutex_unlock(&c->lock);
@@ -210,7 +210,7 @@ struct slot *catalog_victim(const struct catalog *c, const struct slot *but)
     struct slot *oldest = NULL;
 
     for (struct slot *s = c->first; s; s = s->next)
-        if (may_leave(s, but) && (!oldest || s->used_at_ms < oldest->used_at_ms))
+        if (may_leave(s, but) && (!oldest || s->used_at_us < oldest->used_at_us))
             oldest = s;
     return oldest;
 }

@@ -185,7 +185,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
         return r;
     }
     s->model = m;
-    s->used_at_ms = clock_ms();
+    s->used_at_us = clock_us();
     s->keep_alive_ms = INT64_MIN;
     slot_set_state(&e->catalog, s, MODEL_READY);
     note_loaded(e, s, began_ms);
@@ -217,7 +217,7 @@ void loader_give_back(struct engine *e, struct work *work)
     struct slot *s = work->slot;
 
     s->users--;
-    s->used_at_ms = clock_ms();
+    s->used_at_us = clock_us();
     slot_publish(&e->catalog, s);
     if (s->users == 0 && s->leaving)
         jobs_finish_leaving(e, s);
@@ -226,7 +226,7 @@ void loader_give_back(struct engine *e, struct work *work)
 void loader_unload(struct engine *e, struct slot *s, const char *why)
 {
     char bytes[24], idle[24];
-    int64_t idle_ms = clock_ms() - s->used_at_ms;
+    int64_t idle_ms = (clock_us() - s->used_at_us) / 1000;
 
     slot_set_state(&e->catalog, s, MODEL_DRAINING);
     chat_template_destroy(s->chat);
