@@ -1,0 +1,6 @@
+/* q6_k × int8 activations by vpmaddubsw; see matvec256_avx2.h. */
+#include "backends/cpu/avx2/matvec256_avx2.h"
+
+KERNEL(matvec, q6_k, avx2);
+
+MATVEC256(q6_k)
