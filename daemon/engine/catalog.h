@@ -50,7 +50,7 @@ struct slot {
     bool has_error;
     struct err error;     /* of FAILED */
     size_t charged_bytes; /* what the ledger holds for it: weights, caches, text, scratch */
-    int64_t used_at_ms;   /* end of the last use */
+    int64_t used_at_us;   /* end of the last use; a request can be shorter than a millisecond */
     int64_t
         keep_alive_ms; /* of the last request: 0 leaves at once, −1 stays, INT64_MIN as terms say */
     unsigned users;    /* works that run on it: it may not leave */
