@@ -88,12 +88,12 @@ static void add_attention(struct layer *l)
     struct tensor table = bed_f32(&l->b, DIM, l->rows);
     struct tensor k = bed_tensor(&l->b, f16, DIM, OP_KV_CHUNK, KV, 2);
     struct tensor v = bed_tensor(&l->b, f16, DIM, OP_KV_CHUNK, KV, 2);
-    struct op *op = add_matmul(l, 2, 1, WIDTH, HEADS * DIM);
+    struct op *op = add_matmul(l, 2, 4, WIDTH, HEADS * DIM);
 
     op->p.matmul.n_weights = 3;
     for (int i = 1; i < 3; i++) {
         op->src[1 + i] = bed_weights(&l->b, format_of_name("q6_k"), WIDTH, KV * DIM, 1);
-        op->dst[i] = at(l, 2 + i, KV * DIM);
+        op->dst[i] = at(l, i == 1 ? 3 : 1, KV * DIM);
     }
     for (int i = 2; i < 4; i++) {
         op = add(l, OP_ROPE, at(l, i, i == 2 ? HEADS * DIM : KV * DIM),
@@ -103,12 +103,12 @@ static void add_attention(struct layer *l)
         op->p.rope.n_dims = op->p.rope.head_dim = DIM;
     }
     op = add(l, OP_KV_STORE, (struct tensor){0}, at(l, 3, KV * DIM));
-    op->src[1] = at(l, 4, KV * DIM);
+    op->src[1] = at(l, 1, KV * DIM);
     op->src[2] = k;
     op->src[3] = v;
     op->p.kv_store.n_kv_heads = KV;
     op->p.kv_store.head_dim = op->p.kv_store.v_dim = DIM;
-    op = add(l, OP_ATTENTION, at(l, 1, HEADS * DIM), at(l, 2, HEADS * DIM));
+    op = add(l, OP_ATTENTION, at(l, 4, HEADS * DIM), at(l, 2, HEADS * DIM));
     op->src[1] = k;
     op->src[2] = v;
     op->p.attention.n_heads = HEADS;
@@ -124,15 +124,9 @@ static void make(struct layer *l, size_t rows)
     add(l, OP_EMBED, at(l, 0, WIDTH), bed_weights(&l->b, format_of_name("q8_0"), WIDTH, VOCAB, 1))
         ->p.embed.scale = 1.0f;
     add_norm(l, 1, 0);
-    add_quantize(l, 1, 1, WIDTH);
-    /* In place, at other strides: quantising row r must not run into row r + 1 of another thread. */
-    l->ops[l->n - 1].dst[0] = act_at(l, 3, WIDTH);
-    l->n--;
     add_quantize(l, 4, 1, WIDTH);
-    l->ops[l->n - 1].dst[0] = act_at(l, 1, WIDTH);
-    l->ops[l->n - 1].src[0] = l->ops[1].dst[0] = at(l, 4, WIDTH);
     add_attention(l);
-    add_quantize(l, 2, 1, WIDTH);
+    add_quantize(l, 2, 4, WIDTH);
     add_matmul(l, 3, 2, WIDTH, WIDTH);
     add_sum(l, 0, 0, 3);
     add_norm(l, 3, 0);
@@ -140,6 +134,7 @@ static void make(struct layer *l, size_t rows)
     add_matmul(l, 2, 1, WIDTH, FF);
     add_matmul(l, 3, 1, WIDTH, FF);
     add(l, OP_GLU, at(l, 4, FF), at(l, 2, FF))->src[1] = at(l, 3, FF);
+    /* Rows of another width over rows that the op before reads: only a barrier keeps threads apart. */
     add_quantize(l, 2, 4, FF);
     add_matmul(l, 1, 2, FF, WIDTH);
     add_sum(l, 0, 0, 1);
