@@ -15,7 +15,19 @@
 #include "common/units.h"
 #include "daemon/settings.h"
 
-enum key_type { KEY_TEXT, KEY_SIZE, KEY_SHARE, KEY_TIME, KEY_UINT, KEY_BOOL, KEY_LEVEL, KEY_MODE };
+enum key_type {
+    KEY_TEXT,
+    KEY_TIER,
+    KEY_ADDRESS,
+    KEY_SIZE,
+    KEY_SHARE,
+    KEY_TIME,
+    KEY_UINT,
+    KEY_COUNT,
+    KEY_BOOL,
+    KEY_LEVEL,
+    KEY_MODE
+};
 
 struct key {
     const char *section;
@@ -108,6 +120,49 @@ static int parse_bool(const char *text, uint64_t *ret, struct err *err)
     return err_set(err, ERR_INVALID, "'%s' is neither yes nor no", text);
 }
 
+static bool is_text(const struct key *k)
+{
+    return k->type <= KEY_ADDRESS;
+}
+
+static int check_tier(const char *text, struct err *err)
+{
+    static const char *const tiers[] = {"auto", "scalar", "avx2", "avx512", "neon"};
+
+    for (size_t i = 0; i < ARRAY_LEN(tiers); i++)
+        if (strcmp(text, tiers[i]) == 0)
+            return 0;
+    return err_set(err, ERR_INVALID, "'%s' is none of auto, scalar, avx2, avx512, neon", text);
+}
+
+/* "ADDRESS:PORT" or empty; getaddrinfo would take a port modulo 65536. */
+static int check_address(const char *text, struct err *err)
+{
+    const char *colon = strrchr(text, ':');
+    struct err inner;
+    uint64_t port;
+
+    if (*text && (!colon || colon == text || parse_uint(colon + 1, 10, 65535, &port, &inner) < 0))
+        return err_set(err, ERR_INVALID,
+                       "'%s' is not of the form ADDRESS:PORT with a port from 0 to 65535", text);
+    return 0;
+}
+
+static int set_text(struct settings *s, const struct key *k, const char *value, struct err *err)
+{
+    int r = k->type == KEY_TIER      ? check_tier(value, err)
+            : k->type == KEY_ADDRESS ? check_address(value, err)
+                                     : 0;
+    char *copy;
+
+    if (r < 0)
+        return r;
+    copy = xstrdup(value);
+    free(*(char **)field_of(s, k));
+    memcpy(field_of(s, k), &copy, sizeof copy);
+    return 0;
+}
+
 /* Writes value into the field of k. */
 static int set_key(struct settings *s, const struct key *k, const char *value, struct err *err)
 {
@@ -115,21 +170,17 @@ static int set_key(struct settings *s, const struct key *k, const char *value, s
     int64_t ms = 0;
     int r = 0;
 
+    if (is_text(k))
+        return set_text(s, k, value, err);
     switch (k->type) {
-    case KEY_TEXT: {
-        char *copy = xstrdup(value);
-
-        free(*(char **)field_of(s, k));
-        memcpy(field_of(s, k), &copy, sizeof copy);
-        return 0;
-    }
     case KEY_SIZE: r = units_parse_size(value, &n, err); break;
     case KEY_SHARE: r = units_parse_share(value, s->usable_bytes, &n, err); break;
     case KEY_TIME:
         r = units_parse_time_ms(value, &ms, err);
         n = (uint64_t)ms;
         break;
-    case KEY_UINT: r = parse_uint(value, 10, 1u << 30, &n, err); break;
+    case KEY_UINT:
+    case KEY_COUNT: r = parse_uint(value, 10, 1u << 30, &n, err); break;
     case KEY_MODE: r = parse_uint(value, 8, 0777, &n, err); break;
     case KEY_BOOL: r = parse_bool(value, &n, err); break;
     case KEY_LEVEL:
@@ -138,7 +189,11 @@ static int set_key(struct settings *s, const struct key *k, const char *value, s
                            value);
         n = (uint64_t)log_level_of(value);
         break;
+    default: break;
     }
+    if (r == 0 && n == 0 && (k->type == KEY_SIZE || k->type == KEY_SHARE || k->type == KEY_COUNT))
+        r = err_set(err, ERR_INVALID, "'%s' is too little for %s; give more than 0", value,
+                    k->name);
     if (r < 0)
         return r;
     store_int(s, k, n);
@@ -467,7 +522,7 @@ int settings_read(int argc, char **argv, uint64_t usable_bytes, struct settings 
 void settings_clear(struct settings *s)
 {
     for (size_t i = 0; i < ARRAY_LEN(keys); i++)
-        if (keys[i].type == KEY_TEXT)
+        if (is_text(&keys[i]))
             free(*(char **)field_of(s, &keys[i]));
     for (size_t i = 0; i < s->n_models; i++)
         free_model(&s->models[i]);
@@ -481,10 +536,13 @@ void settings_clear(struct settings *s)
 static void format_value(const struct settings *s, const struct key *k, char *buf, size_t cap)
 {
     static const char *const levels[] = {"error", "warning", "notice", "info", "debug"};
-    uint64_t n = k->type == KEY_TEXT ? 0 : load_int(s, k);
+    uint64_t n = is_text(k) ? 0 : load_int(s, k);
 
+    if (is_text(k)) {
+        snprintf(buf, cap, "%s", load_text(s, k));
+        return;
+    }
     switch (k->type) {
-    case KEY_TEXT: snprintf(buf, cap, "%s", load_text(s, k)); break;
     case KEY_TIME: snprintf(buf, cap, "%lldms", (long long)n); break;
     case KEY_BOOL: snprintf(buf, cap, "%s", n ? "yes" : "no"); break;
     case KEY_MODE: snprintf(buf, cap, "%04o", (unsigned)n); break;

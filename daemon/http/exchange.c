@@ -285,7 +285,7 @@ void exchange_start(struct http *h, struct evhttp_request *req, struct request *
     fd = bufferevent_getfd(evhttp_connection_get_bufferevent(x->con));
     x->closed = event_new(h->base, fd, EV_CLOSED, on_closed, x);
     event_add(x->closed, NULL);
-    if (reply_streams(take_reply)) {
+    if (reply_streams(take_reply) && h->opt.keepalive_ms > 0) {
         x->keepalive = event_new(h->base, -1, EV_PERSIST, on_keepalive, x);
         restart_keepalive(x);
     }

@@ -5,6 +5,11 @@ system_tests := $(filter-out lib run,$(basename $(notdir $(sort $(wildcard tests
 $(B)/tests/make_tiny: $(call obj,tests/system/make_tiny.c $(backends_src) $(common_src)) $(B)/libsupport.a
 	$(call link,$^)
 
+$(B)/tests/tiny.gguf: $(B)/tests/make_tiny
+	@rm -f $@; $< $@
+$(B)/tests/slow.gguf: $(B)/tests/make_tiny
+	@rm -f $@; $< $@ 40 8192
+
 .PHONY: check-system
-check-system: all $(B)/tests/make_tiny ## a private rnbd, asked as clients would [T=http-auth]
+check-system: all $(B)/tests/tiny.gguf $(B)/tests/slow.gguf ## a private rnbd, asked as clients would [T=http-auth]
 	@B=$(abspath $(B)) SDPID1=$(abspath $(or $(SDPID1),../shared/tools/sdpid1.sh)) tests/system/run.sh $(or $(T),$(system_tests))
