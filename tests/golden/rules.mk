@@ -18,3 +18,13 @@ $(B)/tests/check_template: $(call obj,$(template_src))
 check-golden: check-golden-template ## stored inputs and their expected outputs
 check-golden-template: $(B)/tests/check_template
 	$(RUN) $(B)/tests/check_template $(sort $(wildcard tests/golden/template/*.test))
+
+# Tiny models of every family against an independent computation, see tests/golden/logits.
+$(B)/tests/check_logits: $(call obj,tests/golden/logits/check_logits.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+-include $(B)/tests/golden/logits/check_logits.d
+
+.PHONY: check-golden-logits
+check-golden: check-golden-logits
+check-golden-logits: $(B)/tests/check_logits
+	$(RUN) $(B)/tests/check_logits tests/golden/logits
