@@ -307,6 +307,44 @@ static int try_gemm(const struct row *r, const struct kernels *k, struct problem
     return compare(r, p, g.y, rows, cols, stride);
 }
 
+/* The forty rows over and over: more panels than a kernel keeps at a time, scratch to the last byte. */
+static int try_tall(const struct row *r, const struct kernels *k, struct problem *p, size_t cols)
+{
+    enum format_id id = format_id_of(p->f);
+    size_t rows = 7 * MAX_ROWS + 3;
+    char *w = malloc(8 * MAX_ROWS * p->row_bytes);
+    float *y = malloc(rows * cols * sizeof(float));
+    struct gemm g = {
+        .w = w,
+        .row_bytes = p->row_bytes,
+        .rows = rows,
+        .n = p->n,
+        .act = p->act,
+        .act_stride = p->act_bytes,
+        .packed = p->g_packed.page,
+        .cols = cols,
+        .y = y,
+        .y_stride = rows,
+        .scratch = guard_end(&p->g_scratch, KERNELS_SCRATCH_BYTES(p->n)),
+    };
+    int bad = 0;
+
+    for (size_t i = 0; i < 8; i++)
+        memcpy(w + i * MAX_ROWS * p->row_bytes, p->w, MAX_ROWS * p->row_bytes);
+    if (k->pack[id])
+        pack_all(k, id, p, cols, p->g_packed.page);
+    r->kernel.gemm(&g);
+    for (size_t i = 0; i < rows * cols && !bad; i++) {
+        size_t c = i / rows, row = i % rows % MAX_ROWS;
+
+        if (check_same(&p->want[c * MAX_ROWS + row], &y[i], 1) < 1)
+            bad = check_fail(r, "n=%zu rows=%zu: y[%zu][%zu] differs", p->n, rows, c, i % rows);
+    }
+    free(w);
+    free(y);
+    return bad;
+}
+
 static bool takes_shape(size_t rows, size_t cols, size_t n)
 {
     bool edge_rows = rows == 1 || rows % 16 < 2 || rows == 31 || rows == MAX_ROWS;
@@ -338,6 +376,8 @@ int check_gemm(const struct row *r)
                 for (size_t cols = 1; cols <= MAX_COLS && !bad; cols++)
                     if (takes_shape(rows, cols, p.n))
                         bad += try_gemm(r, &k, &p, rows, cols, (rows + cols) % 3 != 0);
+            if (!bad && how == FILL_RANDOM)
+                bad += try_tall(r, &k, &p, 13);
             problem_clear(&p);
         }
     return bad;

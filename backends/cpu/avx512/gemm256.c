@@ -213,7 +213,7 @@ static void slab_product(const struct gemm *g, const struct panel256 *panels, si
             struct tile_out out;
 
             tile_out_init(&out, g, row + i * PANEL_ROWS, c, from == 0);
-            product(panels + i * SLAB_BLOCKS, t, blocks, &out);
+            product(panels + i * blocks, t, blocks, &out);
         }
     }
 }
@@ -230,7 +230,7 @@ void gemm256_avx512(const struct gemm *g, const struct source256 *f)
             size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
 
             for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++)
-                build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * SLAB_BLOCKS);
+                build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * n);
             slab_product(g, panels, row, from, n, product);
         }
 }

@@ -177,7 +177,7 @@ static void slab_product(const struct gemm *g, const struct panel32 *panels, siz
             (const struct tile32 *)g->packed + c / KERNELS_TILE_COLS * tile_blocks + from;
 
         for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++) {
-            const struct panel32 *p = panels + i * SLAB_BLOCKS;
+            const struct panel32 *p = panels + i * blocks;
             struct tile_out out;
 
             tile_out_init(&out, g, row + i * PANEL_ROWS, c, from == 0);
@@ -199,7 +199,7 @@ void gemm32_avx512(const struct gemm *g, const struct source32 *f)
             size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
 
             for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++)
-                build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * SLAB_BLOCKS);
+                build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * n);
             slab_product(g, panels, row, from, n, f->offset);
         }
 }

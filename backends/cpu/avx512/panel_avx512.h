@@ -58,9 +58,13 @@ struct panel256 {
     float d[PANEL_ROWS];
     float m[PANEL_ROWS];
 };
+/* Panels of a group lie close, so a short row needs less; at the longest slab: */
 _Static_assert(PANEL_GROUP *(PANEL_SLAB / 256) * sizeof(struct panel256) <=
                    KERNELS_SCRATCH_BYTES(PANEL_SLAB),
-               "the panels of a slab fit");
+               "panels fit");
+_Static_assert(PANEL_GROUP *(PANEL_SLAB / 32) * sizeof(struct panel32) <=
+                   KERNELS_SCRATCH_BYTES(PANEL_SLAB),
+               "panels fit");
 
 /* -- where a panel x tile goes ------------------------------------------------------------------ */
 

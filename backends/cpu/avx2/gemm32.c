@@ -1,0 +1,144 @@
+/* Panels and tiles of the formats of 32 weights; see panel_avx2.h. */
+#include "backends/cpu/avx2/panel_avx2.h"
+
+#define SLAB_BLOCKS (PANEL_SLAB / 32)
+
+/* The formats decode eight blocks; the last of a row may be fewer, with nothing behind them to read. */
+static void decode_row(const struct source32 *f, const uint8_t *w, size_t blocks,
+                       struct decoded32 *to)
+{
+    uint8_t rest[8 * 40];
+
+    if (blocks < 8) {
+        memset(rest, 0, sizeof(rest));
+        memcpy(rest, w, blocks * f->bytes);
+        w = rest;
+    }
+    f->decode(w, to);
+}
+
+/* Rows that the matrix does not have are zero. */
+static void build_panel(const struct gemm *g, const struct source32 *f, size_t row, size_t from,
+                        size_t blocks, struct panel32 *to)
+{
+    struct decoded32 rows[PANEL_ROWS];
+
+    for (size_t b = 0; b < blocks; b += 8, to += 8) {
+        size_t n = blocks - b < 8 ? blocks - b : 8;
+
+        for (size_t i = 0; i < PANEL_ROWS; i++) {
+            const uint8_t *w =
+                (const uint8_t *)g->w + (row + i) * g->row_bytes + (from + b) * f->bytes;
+
+            if (row + i < g->rows)
+                decode_row(f, w, n, &rows[i]);
+            else
+                memset(&rows[i], 0, sizeof(rows[i]));
+            for (size_t j = 0; j < n; j++) {
+                to[j].d[i] = rows[i].d[j];
+                to[j].m[i] = f->offset ? rows[i].m[j] : 0.0f;
+            }
+        }
+        for (size_t j = 0; j < n; j++)
+            panel_put(rows->q + 32 * j, sizeof(rows[0]), 16, to[j].q);
+    }
+}
+
+static void build_tile(const struct gemm *g, size_t col, size_t from, size_t blocks,
+                       struct tile32 *to)
+{
+    static const struct act_q8_32 nothing;
+
+    for (size_t b = 0; b < blocks; b++, to++) {
+        const int8_t *at[TILE_COLS];
+
+        for (size_t c = 0; c < TILE_COLS; c++) {
+            const struct act_q8_32 *a =
+                col + c < g->cols
+                    ? (const struct act_q8_32 *)((const char *)g->act + (col + c) * g->act_stride) +
+                          from + b
+                    : &nothing;
+
+            at[c] = a->q;
+            to->d[c] = a->d;
+            to->sum[c] = (float)a->sum;
+        }
+        tile_put(at, 16, to->q);
+    }
+}
+
+INLINE void step32(const struct panel32 *p, const struct tile32 *t, size_t col, bool offset,
+                   float acc[8][8])
+{
+    __m256i s[8];
+
+    pairs_step(p->q, t->q, col, 16, s);
+#pragma GCC unroll 8
+    for (size_t i = 0; i < 8; i++) {
+        __m256 d = _mm256_loadu_ps(&p->d[i % 2 * 8]);
+        __m256 f = _mm256_cvtepi32_ps(s[i]);
+        __m256 v = _mm256_mul_ps(d, f);
+
+        if (offset)
+            v = _mm256_fmadd_ps(d, f,
+                                _mm256_mul_ps(_mm256_loadu_ps(&p->m[i % 2 * 8]),
+                                              _mm256_set1_ps(t->sum[col + i / 2])));
+        v = _mm256_fmadd_ps(_mm256_set1_ps(t->d[col + i / 2]), v, _mm256_load_ps(acc[i]));
+        _mm256_store_ps(acc[i], v);
+    }
+}
+
+/* Eight blocks of four columns, then of the next four: they find the panel's 8 KiB in L1. */
+INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                         bool offset, const struct tile_out *out)
+{
+    float acc[2 * TILE_COLS][8] __attribute__((aligned(32)));
+
+    tile_load(out, acc);
+    for (size_t from = 0; from < blocks; from += 8) {
+        size_t to = from + 8 < blocks ? from + 8 : blocks;
+
+        for (size_t c = 0; c < out->cols; c += STEP_COLS)
+            for (size_t b = from; b < to; b++)
+                step32(p + b, t + b, c, offset, acc + 2 * c);
+    }
+    tile_store(out, acc);
+}
+
+static void product(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                    const struct tile_out *out)
+{
+    tile_product(p, t, blocks, false, out);
+}
+
+static void product_offset(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                           const struct tile_out *out)
+{
+    tile_product(p, t, blocks, true, out);
+}
+
+void gemm32_avx2(const struct gemm *g, const struct source32 *f)
+{
+    struct panel32 *panels = g->scratch;
+    size_t blocks = g->n / 32, group = PANEL_GROUP * PANEL_ROWS;
+    size_t most = blocks < SLAB_BLOCKS ? blocks : SLAB_BLOCKS; /* in a panel */
+    struct tile32 *tile = (struct tile32 *)(panels + PANEL_GROUP * most);
+
+    for (size_t row = 0; row < g->rows; row += group)
+        for (size_t from = 0; from < blocks; from += SLAB_BLOCKS) {
+            size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
+            size_t end = row + group < g->rows ? row + group : g->rows;
+
+            for (size_t r = row, i = 0; r < end; r += PANEL_ROWS, i++)
+                build_panel(g, f, r, from, n, panels + i * most);
+            for (size_t c = 0; c < g->cols; c += TILE_COLS) {
+                build_tile(g, c, from, n, tile);
+                for (size_t r = row, i = 0; r < end; r += PANEL_ROWS, i++) {
+                    struct tile_out out;
+
+                    tile_out_init(&out, g, r, c, from == 0);
+                    (f->offset ? product_offset : product)(panels + i * most, tile, n, &out);
+                }
+            }
+        }
+}

@@ -1,0 +1,6 @@
+/* iq1_m × many columns by vpmaddwd; see panel_avx2.h. */
+#include "backends/cpu/avx2/decode_avx2.h"
+
+KERNEL(gemm, iq1_m, avx2);
+
+GEMM256_UNPACK(iq1_m)

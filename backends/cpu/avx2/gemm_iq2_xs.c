@@ -1,0 +1,6 @@
+/* iq2_xs × many columns by vpmaddwd; see panel_avx2.h. */
+#include "backends/cpu/avx2/decode_avx2.h"
+
+KERNEL(gemm, iq2_xs, avx2);
+
+GEMM256_UNPACK(iq2_xs)

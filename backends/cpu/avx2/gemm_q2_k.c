@@ -1,0 +1,6 @@
+/* q2_k × many columns by vpmaddwd; see panel_avx2.h. */
+#include "backends/cpu/avx2/decode_avx2.h"
+
+KERNEL(gemm, q2_k, avx2);
+
+GEMM256(q2_k, true)
