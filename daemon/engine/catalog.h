@@ -40,6 +40,7 @@ struct slot {
 
     /* LOOP. */
     bool transient;          /* came by load FILE: the configuration does not know it */
+    bool proven;             /* a load of it has succeeded: it stays known whatever comes */
     struct slot_terms asked; /* as configured, for plans */
 
     /* ENGINE. */

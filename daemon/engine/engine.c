@@ -145,6 +145,8 @@ static int admit(struct engine *e, const struct request *r, struct slot **ret_sl
     if (e->n_tickets > e->opt.queue_max)
         return err_set(err, ERR_BUSY, "%zu requests are waiting already; try again later",
                        e->opt.queue_max);
+    if (r->n < 1)
+        return err_set_param(err, ERR_INVALID, "n", "'n' must be at least 1");
     if (r->echo && r->logprobs)
         return err_set_param(err, ERR_INVALID, "echo",
                              "'echo' together with 'logprobs' is not supported; leave one out");

@@ -111,7 +111,7 @@ struct request {
     bool logprobs;          /* each token's log probability … */
     unsigned n_top_logprobs; /* … and the best alternatives, ≤ 20 */
     bool split_reasoning;   /* CHAT: reasoning apart from content */
-    bool return_progress;   /* EVENT_PROGRESS during prefill */
+    bool return_progress;   /* EVENT_PROGRESS while its model loads and its prompt is computed */
     int64_t keep_alive_ms;  /* ttl of the model after this request; 0: leaves at once; < 0: stays; INT64_MIN: as configured */
     size_t bytes;           /* of the body and what was parsed from it: charged under requests while it lives */
     char client[64];        /* who asks, for the log: "http 127.0.0.1:5555", "rpc pid 77" */
@@ -122,7 +122,7 @@ void request_destroy(struct request *r);
 
 enum event_kind {
     EVENT_STARTED,   /* the model is there and prefill begins */
-    EVENT_PROGRESS,  /* loading moved (bytes), or prefill (tokens; only with return_progress) */
+    EVENT_PROGRESS,  /* only with return_progress: loading moved (bytes), or prefill (tokens) */
     EVENT_TEXT,      /* text of choice; for CHAT this is content */
     EVENT_REASONING,
     EVENT_TOOL_CALL, /* a call begins (tool_name, call index) or its arguments go on (text) */

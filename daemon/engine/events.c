@@ -77,14 +77,13 @@ static void deliver_event(struct letter *letter, void *receiver)
     void *arg = ticket ? ticket->arg : NULL;
 
     /* The sink may call the engine: the ticket is closed first, and not looked at again. */
-    if (l->last_of)
+    if (l->last_of) {
         engine_close_ticket(e, l->ev.request);
+        ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, l->last_of->req->bytes);
+    }
     if (sink)
         sink(arg, &l->ev);
-    if (l->last_of) {
-        ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, l->last_of->req->bytes);
-        task_destroy(l->last_of);
-    }
+    task_destroy(l->last_of);
     event_letter_free(l);
 }
 
@@ -139,6 +138,18 @@ struct job_letter {
     struct job *last_of;
 };
 
+/* A file that was to be loaded by its path and never could be is not a model that is known. */
+static void note_outcome(struct engine *e, const struct job_letter *l)
+{
+    struct slot *s = l->last_of->work.slot;
+
+    if (!s || e->dying || l->last_of->work.kind == WORK_UNLOAD)
+        return;
+    s->proven = s->proven || !l->failed;
+    if (s->transient && !s->proven)
+        names_drop(e, s);
+}
+
 /* LOOP. */
 static void deliver_job(struct letter *letter, void *receiver)
 {
@@ -149,8 +160,10 @@ static void deliver_job(struct letter *letter, void *receiver)
 
     if (ticket && !ticket->abandoned && !e->dying)
         sink = ticket->sink;
-    if (l->last_of)
+    if (l->last_of) {
+        note_outcome(e, l);
         engine_close_job(e, l->id);
+    }
     if (l->last_of && sink.done)
         sink.done(sink.arg, l->result, l->failed ? &l->error : NULL);
     else if (!l->last_of && sink.progress)

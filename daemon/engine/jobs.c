@@ -108,6 +108,8 @@ void jobs_unload(struct letter *l, void *engine)
         worker_cancel_all_of(e, s, "its model was unloaded by force");
         if (s->users == 0)
             jobs_finish_leaving(e, s);
+        else if (s->model)
+            slot_set_state(&e->catalog, s, MODEL_DRAINING);
     }
 }
 

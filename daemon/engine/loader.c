@@ -44,12 +44,12 @@ static void on_progress(void *arg, size_t done, size_t total)
     s->progress = done;
     s->progress_total = total;
     slot_publish(&l->e->catalog, s);
-    if (l->work->kind == WORK_REQUEST) {
+    if (l->work->kind == WORK_REQUEST && task_of(l->work)->req->return_progress) {
         struct event ev = {
             .kind = EVENT_PROGRESS, .step = STEP_LOADING, .progress = done, .total = total};
 
         events_post(l->e, task_of(l->work), &ev);
-    } else {
+    } else if (l->work->kind != WORK_REQUEST) {
         events_job_progress(l->e, job_of(l->work), "loading", done, total);
     }
 }

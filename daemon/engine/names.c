@@ -88,10 +88,21 @@ static char *name_of_path(const char *path)
     return name;
 }
 
+/* A known name, or the known model of that file when no other name is wanted for it. */
+static struct slot *find_target(const struct engine *e, const char *target, const char *name)
+{
+    struct slot *s = names_find(e, target);
+
+    for (size_t i = 0; i < e->n_slots && !s && !name; i++)
+        if (strcmp(e->slots[i]->path, target) == 0)
+            s = e->slots[i];
+    return s;
+}
+
 int names_resolve_target(struct engine *e, const char *target, const char *name, struct slot **ret,
                          struct err *err)
 {
-    struct slot *s = names_find(e, target);
+    struct slot *s = find_target(e, target, name);
     struct engine_model_entry entry = {.ttl_ms = -1};
     int r = 0;
 

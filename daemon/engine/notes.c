@@ -41,7 +41,7 @@ static void on_terms(struct letter *l, void *engine)
     n->slot->configured = n->terms;
     n->slot->terms.ttl_ms = n->terms.ttl_ms;
     n->slot->terms.pin = n->terms.pin;
-    if (!n->slot->model)
+    if (!n->slot->model && n->slot->state != MODEL_LOADING)
         n->slot->terms = n->terms;
     slot_publish(&e->catalog, n->slot);
     free(n);

@@ -36,7 +36,7 @@ void rig_open(struct rig *r, size_t n_models, size_t ram, const struct engine_op
     for (size_t i = 0; i < n_models; i++) {
         struct tiny_model m = {.family = i % 2 ? "qwen3" : "llama", .seed = 7 + i, .n_ctx = 512};
         struct engine_model_entry entry = {.ttl_ms = -1, .n_ctx = 512};
-        char name[8];
+        char name[24];
 
         snprintf(name, sizeof name, "m%zu", i);
         r->fds[i] = tiny_model_memfd(&m);

@@ -98,6 +98,30 @@ START_TEST(a_path_becomes_a_model_of_its_own_name)
 }
 END_TEST
 
+START_TEST(a_path_that_cannot_be_loaded_does_not_become_known)
+{
+    struct load_spec spec = {.target = "/nowhere/at-all.gguf", .ttl_ms = -1, .pin = -1};
+    struct rig r;
+    struct answer a;
+    struct job_sink sink;
+    struct err err;
+
+    rig_open(&r, 1, 0, NULL);
+    sink = rig_sink(&r, &a);
+    ck_assert_int_gt(engine_load(r.e, &spec, &sink, &err), 0);
+    rig_wait_job(&r, &a);
+    ck_assert(a.failed);
+    ck_assert_uint_eq(engine_models(r.e, NULL, 0), 1);
+    /* The same file without a name of its own is the model that is known already. */
+    spec.target = r.paths[0];
+    sink = rig_sink(&r, &a);
+    done(&r, engine_load(r.e, &spec, &sink, &err), &a);
+    ck_assert_str_eq(text(&a, "model"), "m0");
+    answer_clear(&a);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_plan_tells_the_sum_and_whether_it_fits)
 {
     struct rig r;
@@ -220,6 +244,7 @@ TCase *tcase_engine_jobs(void)
     tcase_add_test(tc, a_load_shows_progress_and_what_became_of_it);
     tcase_add_test(tc, a_loaded_model_is_not_loaded_otherwise_in_silence);
     tcase_add_test(tc, a_path_becomes_a_model_of_its_own_name);
+    tcase_add_test(tc, a_path_that_cannot_be_loaded_does_not_become_known);
     tcase_add_test(tc, a_plan_tells_the_sum_and_whether_it_fits);
     tcase_add_test(tc, show_lists_metadata_and_tensors);
     tcase_add_test(tc, a_bench_measures_both_phases);
