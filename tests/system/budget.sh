@@ -1,0 +1,53 @@
+#!/bin/bash
+# The budget changes while a model generates; below what is used it is refused; --force lets idle models go.
+. ./lib.sh
+
+start --model tiny="$TINY" --model slow="$SLOW"
+py <<'P'
+zero = used()
+c = Rpc()
+slow = c.call("model.load", target="slow", ctx=2048)["result"]
+tiny = c.call("model.load", target="tiny")["result"]
+total = rpc("budget.get")["ram"]["used"]
+check(total == sum(used().values()), "the accounts sum to what is used", total, used())
+check(slow["charged_bytes"] + tiny["charged_bytes"] == total, "the models' charges sum to what is used",
+      slow["charged_bytes"], tiny["charged_bytes"], total)
+m = c.call("budget.set", ram=total - 1)
+check(m.get("error", {}).get("code") == -32009, "a budget below what is used is a conflict", m)
+check("MiB" in m["error"]["message"], "with the sum", m)
+check(rpc("budget.get")["ram"]["budget"] == 512 << 20, "and nothing has changed")
+m = c.call("budget.set", ram=total)
+check("result" in m, "a budget of just what is used will do", m)
+rpc("budget.set", ram=512 << 20)
+# While it generates.
+g = Rpc()
+n = g.send("generate", model="slow", prompt="x", max_tokens=3000)
+while g.read().get("method") != "text":
+    pass
+for i in range(50):
+    m = c.call("budget.set", ram=(400 + i) << 20)
+    check("result" in m and m["result"]["ram"]["budget"] == (400 + i) << 20, "set while generating", m)
+# Busy models do not go; idle ones do, with force alone.
+m = c.call("budget.set", ram=total - 1)
+check("error" in m, "without force nothing leaves", m)
+m = c.call("budget.set", ram=total - tiny["charged_bytes"] + (4 << 20), force=True)
+check("result" in m, "with force the idle one leaves", m)
+names = [x["name"] for x in rpc("model.list", loaded=True)["models"]]
+check(names == ["slow"], "the busy one stays", names)
+m = c.call("budget.set", ram=1 << 20, force=True)
+check("error" in m, "a budget below a busy model is refused even with force", m)
+check([x["name"] for x in rpc("model.list", loaded=True)["models"]] == ["slow"], "and it stays")
+g.close()
+wait_for("the end of the work", idle)
+for bad in [0, -1, "0", "", "lots", "1e9", "200%", "-1GiB", 2**70, 1.5, True, None, [], "99999999999GiB", "NaN"]:
+    m = c.call("budget.set", ram=bad)
+    check("error" in m, "a budget that makes no sense is refused", bad, m)
+m = c.call("budget.set", ram="20%")
+check("result" in m, "a share", m)
+m = c.call("budget.set", ram=2**60)
+print("note: a budget of 1 EiB:", m.get("error", m.get("result")))
+rpc("budget.set", ram=512 << 20)
+c.call("model.unload", name="slow")
+check(used() == zero, "the ledger is back at its start", used(), zero)
+P
+finish

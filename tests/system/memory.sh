@@ -1,0 +1,56 @@
+#!/bin/bash
+# Resident memory stays below budget + 48 MiB through loads, requests of every kind and unloads; the ledger ends where
+# it began.
+. ./lib.sh
+
+cat >"$T/rnbd.conf" <<C
+[http]
+body_max = 16MiB
+C
+start --ram 220MiB --model tiny="$TINY" --model slow="$SLOW"
+py <<'P'
+limit = (220 + 48) << 20
+worst = rss()
+stop = False
+def watch():
+    global worst
+    while not stop:
+        worst = max(worst, rss())
+        time.sleep(0.02)
+watcher = threading.Thread(target=watch)
+watcher.start()
+zero = used()
+statuses = {}
+def ask(path, body, **more):
+    a = http("POST", path, body, **more)
+    statuses[a.status] = statuses.get(a.status, 0) + 1
+    return a
+for _ in range(4):
+    ask("/v1/chat/completions", chat_body(model="slow", max_tokens=30))
+    ask("/v1/chat/completions", chat_body(max_tokens=30, n=4))
+    ask("/v1/completions", {"model": "tiny", "prompt": "word " * 300, "max_tokens": 20, "logprobs": 5})
+    ask("/v1/chat/completions", chat_body(text="x " * 200000))
+    ask("/v1/chat/completions", chat_body(stop=["a" * 1000] * 16))
+    ask("/v1/chat/completions", b'[' * 1000000, headers={"Content-Type": "application/json"})
+    ask("/v1/chat/completions", b'{"a":' * 100000, headers={"Content-Type": "application/json"})
+    ask("/v1/chat/completions", b'{"model":"tiny","messages":[' + b'{"role":"user","content":"x"},' * 200000 + b'{"role":"user","content":"x"}]}',
+        headers={"Content-Type": "application/json"})
+    ask("/v1/chat/completions", b'[' + b'0,' * 7000000 + b'0]', headers={"Content-Type": "application/json"})
+threads = [threading.Thread(target=ask, args=("/v1/chat/completions", chat_body(text="y " * 1000000))) for _ in range(6)]
+for t in threads:
+    t.start()
+for t in threads:
+    t.join()
+for name in ["slow", "tiny"]:
+    Rpc().call("model.unload", name=name)
+wait_for("the ledger to be back at its start", lambda: used() == zero)
+check(used() == zero, "the ledger is back at its start", used(), zero)
+stop = True
+watcher.join()
+peak = rpc("memory.report")["pools"][0]["peak"]
+print(f"note: resident at most {worst >> 20} MiB, ledger at most {peak >> 20} MiB, budget 220 MiB; statuses {statuses}")
+check(worst <= limit, f"resident memory {worst} within {limit}")
+check(peak <= 220 << 20, "the ledger within the budget", peak)
+check(rss() <= zero.get("x", 0) + (60 << 20), "after all is unloaded little stays", rss())
+P
+finish
