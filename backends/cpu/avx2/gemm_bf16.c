@@ -1,0 +1,9 @@
+/* bf16 weights; see plain_avx2.h. */
+#include "backends/cpu/avx2/plain_avx2.h"
+
+KERNEL(gemm, bf16, avx2);
+
+void gemm_bf16_avx2(const struct gemm *g)
+{
+    plain_gemm(g, &plain_bf16);
+}

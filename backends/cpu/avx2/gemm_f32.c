@@ -1,0 +1,9 @@
+/* f32 weights; see plain_avx2.h. */
+#include "backends/cpu/avx2/plain_avx2.h"
+
+KERNEL(gemm, f32, avx2);
+
+void gemm_f32_avx2(const struct gemm *g)
+{
+    plain_gemm(g, &plain_f32);
+}
