@@ -45,7 +45,7 @@ static int part_text(const json_t *part, size_t i, const json_t **ret_text, stru
 static int join_parts(const json_t *parts, size_t i, json_t **ret_content, struct err *err)
 {
     struct str joined = {0};
-    const json_t *text;
+    const json_t *text = NULL;
     json_t *part;
     size_t k;
     int r = 0;

@@ -43,7 +43,7 @@ static int shortest(double d, char digits[20])
     while (n > 1 && digits[n - 1] == '0')
         n--;
     digits[n] = '\0';
-    return atoi(exp + 1);
+    return (int)strtol(exp + 1, NULL, 10);
 }
 
 const char *format_float(double d, char *buf)
@@ -67,12 +67,12 @@ const char *format_float(double d, char *buf)
         p += sprintf(p, "0.");
         for (int i = -1; i > exp; i--)
             *p++ = '0';
-        strcpy(p, digits);
+        memcpy(p, digits, (size_t)n + 1);
     } else if (n <= exp + 1) {
         p += sprintf(p, "%s", digits);
         for (int i = n; i <= exp; i++)
             *p++ = '0';
-        strcpy(p, ".0");
+        memcpy(p, ".0", sizeof ".0");
     } else {
         sprintf(p, "%.*s.%s", exp + 1, digits, digits + exp + 1);
     }

@@ -136,8 +136,10 @@ static void add_float(struct render *r, struct buffer *b, const struct spec *s, 
     int precision = s->precision < 0 ? 6 : (int)MIN(s->precision, MAX_PRECISION);
 
     form[3] = s->type == 0 ? 'g' : s->type == '%' || s->type == 'F' ? 'f' : s->type;
-    if (s->type == '%')
+    if (s->type == '%') {
         size *= 100;
+        form[4] = form[5] = '%';
+    }
     if (!isfinite(d))
         snprintf(text, sizeof text, "%s", isnan(d) ? "nan" : "inf");
     else if (s->type == 0 && s->precision < 0)
@@ -145,10 +147,8 @@ static void add_float(struct render *r, struct buffer *b, const struct spec *s, 
     else
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(text, sizeof text - 1, form, precision, size); /* form: one of five letters */
+        snprintf(text, sizeof text, form, precision, size); /* one of five letters, then "%" */
 #pragma GCC diagnostic pop
-    if (s->type == '%')
-        strcat(text, "%");
     add_number(r, b, s, signbit(d) && !isnan(d), "", text, sizeof text);
 }
 

@@ -9,7 +9,7 @@
 
 static const struct template_limits defaults = {
     .depth = 1000,
-    .steps = 20u * 1000 * 1000,
+    .steps = 20000000,
     .output_bytes = (size_t)32 << 20,
     .memory_bytes = (size_t)128 << 20,
 };

@@ -18,14 +18,11 @@ static const char *const hostile[] = {
     "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
     "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
     "{% macro m(n) %}{{ m(n ~ n) }}{% endmacro %}{{ m('xxxxxxxxxxxxxxxx') }}",
-    "{% set ns = namespace(s='x') %}{% for i in range(64) %}{% set ns.s = ns.s ~ ns.s %}{% endfor "
-    "%}",
-    "{% set ns = namespace(l=[1]) %}{% for i in range(64) %}{% set ns.l = ns.l + ns.l %}{% endfor "
-    "%}",
+    "{% set n = namespace(s='x') %}{% for i in range(64) %}{% set n.s = n.s ~ n.s %}{% endfor %}",
+    "{% set n = namespace(l=[1]) %}{% for i in range(64) %}{% set n.l = n.l + n.l %}{% endfor %}",
     "{% set l = [] %}{% set _ = l.append(l) %}{{ l }}",
     "{% set l = [] %}{% set _ = l.append(l) %}{{ l | tojson }}",
-    "{% set l = [] %}{% set k = [] %}{% set _ = l.append(k) %}{% set _ = k.append(l) %}{{ l == k "
-    "}}",
+    "{% set l = [] %}{% set k = [l] %}{% set _ = l.append(k) %}{{ l == k }}",
     "{% set l = [1] %}{% for x in range(99999) %}{% set _ = l.extend(l) %}{% endfor %}",
     "{{ '%99999d' % 1 * 99999 }}",
     "{{ 'a' | indent(10**12) }}",
@@ -34,8 +31,8 @@ static const char *const hostile[] = {
     "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
     "{{ ('a' * 100000).replace('', 'b' * 100000) }}",
     "{{ (['a'] * 50000) | join('b' * 100000) }}",
-    "{% set d = namespace(d={}) %}{% for i in range(9999) %}{% set d.d = {'d': d.d} %}{% endfor %}"
-    "{{ d.d }}",
+    "{% set n = namespace(d=1) %}{% for i in range(9999) %}{% set n.d = [n.d] %}{% endfor %}{{ n.d "
+    "}}",
     "{{ ('a ' * 1000000).split() | map('center', 1000) | list }}",
     "{% for i in range(99999) %}{{ ('a' * 60000000) is lower }}{% endfor %}",
     "{% for i in range(99999) %}{{ ('a' * 600000)[300000] }}{% endfor %}",
