@@ -24,17 +24,28 @@
 struct gguf;
 
 enum gguf_type {
-    GGUF_U8, GGUF_I8, GGUF_U16, GGUF_I16, GGUF_U32, GGUF_I32, GGUF_F32, GGUF_BOOL, GGUF_STRING,
-    GGUF_ARRAY, GGUF_U64, GGUF_I64, GGUF_F64
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STRING,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64
 };
 
 /* One metadata value.  Integers of all widths are read through gguf_get_*. */
 struct gguf_value {
     struct view key;
-    enum gguf_type type;  /* GGUF_ARRAY: see elem_type, n */
+    enum gguf_type type; /* GGUF_ARRAY: see elem_type, n */
     enum gguf_type elem_type;
-    size_t n;             /* elements of an array; 1 otherwise */
-    const void *data;     /* packed little-endian numbers as in the file (may be unaligned) */
+    size_t n;                   /* elements of an array; 1 otherwise */
+    const void *data;           /* packed little-endian numbers as in the file (may be unaligned) */
     const struct view *strings; /* a string or an array of them; else NULL */
 };
 
@@ -55,17 +66,18 @@ void gguf_close(struct gguf *g);
 const char *gguf_path(const struct gguf *g, unsigned part);
 unsigned gguf_parts(const struct gguf *g);
 int gguf_fd(const struct gguf *g, unsigned part); /* read-only; stays with g */
-uint64_t gguf_file_bytes(const struct gguf *g); /* of all parts */
+uint64_t gguf_file_bytes(const struct gguf *g);   /* of all parts */
 unsigned gguf_version(const struct gguf *g);
 /* Host memory held for the metadata: what the ledger counts under text. */
 size_t gguf_memory_bytes(const struct gguf *g);
 
 size_t gguf_n_values(const struct gguf *g);
-const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i); /* file order */
+const struct gguf_value *gguf_value_at(const struct gguf *g, size_t i);    /* file order */
 const struct gguf_value *gguf_find(const struct gguf *g, const char *key); /* NULL when absent */
 
 size_t gguf_n_tensors(const struct gguf *g);
-const struct gguf_tensor *gguf_tensor_at(const struct gguf *g, size_t i); /* file order, part by part */
+const struct gguf_tensor *gguf_tensor_at(const struct gguf *g,
+                                         size_t i); /* file order, part by part */
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
 
 /*
@@ -73,9 +85,12 @@ const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *nam
  * type or a value outside [lo, hi] is an error that names the key.  Integers
  * accept every integer type of the file; floats accept f32 and f64 (finite).
  */
-int gguf_get_u64(const struct gguf *g, const char *key, uint64_t lo, uint64_t hi, uint64_t *out, struct err *err);
-int gguf_get_u32(const struct gguf *g, const char *key, uint32_t lo, uint32_t hi, uint32_t *out, struct err *err);
-int gguf_get_f32(const struct gguf *g, const char *key, float lo, float hi, float *out, struct err *err);
+int gguf_get_u64(const struct gguf *g, const char *key, uint64_t lo, uint64_t hi, uint64_t *out,
+                 struct err *err);
+int gguf_get_u32(const struct gguf *g, const char *key, uint32_t lo, uint32_t hi, uint32_t *out,
+                 struct err *err);
+int gguf_get_f32(const struct gguf *g, const char *key, float lo, float hi, float *out,
+                 struct err *err);
 int gguf_get_bool(const struct gguf *g, const char *key, bool *out, struct err *err);
 int gguf_get_string(const struct gguf *g, const char *key, struct view *out, struct err *err);
 

@@ -62,16 +62,20 @@ static int read_split_keys(const struct gguf_table *t, struct split_keys *ret, s
     return 0;
 }
 
-/* The path of part i (from 0) of count, from that of the first; NULL when its name is not that of a first part. */
-static char *part_path(const char *first, unsigned i, unsigned count)
+/* Length of a path without "-00001-of-0000N.gguf", or -1 when it does not end so. */
+static int stem_len(const char *path, unsigned count)
 {
     char suffix[64];
-    size_t len = strlen(first), n;
+    size_t len = strlen(path), n;
 
-    n = (size_t)snprintf(suffix, sizeof suffix, "-%05u-of-%05u.gguf", 1u, count);
-    if (len < n || strcmp(first + len - n, suffix) != 0)
-        return NULL;
-    return xasprintf("%.*s-%05u-of-%05u.gguf", (int)(len - n), first, i + 1, count);
+    n = (size_t)snprintf(suffix, sizeof suffix, "-00001-of-%05u.gguf", count);
+    return len < n || strcmp(path + len - n, suffix) != 0 ? -1 : (int)(len - n);
+}
+
+/* The path of part i (from 0) of count, from that of the first. */
+static char *part_path(const char *first, unsigned i, unsigned count)
+{
+    return xasprintf("%.*s-%05u-of-%05u.gguf", stem_len(first, count), first, i + 1, count);
 }
 
 /* Reads part i, which is open: its metadata into ret_table, its directory onto the others. */
@@ -104,7 +108,6 @@ out:
 static int check_first(const struct gguf *g, const struct split_keys *k, struct err *err)
 {
     const char *path = g->parts[0].path;
-    char *again;
 
     if (!k->has_count || k->count <= 1) {
         if (k->has_no && k->no != 0)
@@ -123,13 +126,11 @@ static int check_first(const struct gguf *g, const struct split_keys *k, struct 
         return err_set(err, ERR_UNSUPPORTED,
                        "'%.200s' is split into %" PRIu64 " parts; rnbd takes %u", path, k->count,
                        GGUF_MAX_PARTS);
-    again = part_path(path, 0, (unsigned)k->count);
-    if (!again)
+    if (stem_len(path, (unsigned)k->count) < 0)
         return err_set(err, ERR_FORMAT,
                        "'%.200s' is the first of %" PRIu64 " parts, so its name must end in "
                        "-00001-of-%05" PRIu64 ".gguf",
                        path, k->count, k->count);
-    free(again);
     return 1;
 }
 

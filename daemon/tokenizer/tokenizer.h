@@ -34,7 +34,8 @@ enum token_type {
  */
 int tokenizer_create(const struct gguf *g, struct tokenizer **ret, struct err *err);
 /* The same with tokenizer.ggml.pre replaced (tests); pre may be NULL. */
-int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer **ret, struct err *err);
+int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer **ret,
+                         struct err *err);
 void tokenizer_destroy(struct tokenizer *t);
 
 size_t tokenizer_memory_bytes(const struct tokenizer *t); /* what it holds, for the ledger */
@@ -69,11 +70,12 @@ struct token_span {
  * Appends the ids of text.  add_special: bos/eos (cls/sep) as the file says.
  * parse_special: the whole text is trusted.
  */
-int tokenizer_encode(const struct tokenizer *t, struct view text, bool add_special, bool parse_special,
-                     struct token_list *out, struct err *err);
+int tokenizer_encode(const struct tokenizer *t, struct view text, bool add_special,
+                     bool parse_special, struct token_list *out, struct err *err);
 /* Spans cover the text in order without gaps; special tokens never span two. */
-int tokenizer_encode_spans(const struct tokenizer *t, struct view text, const struct token_span *spans,
-                           size_t n_spans, bool add_special, struct token_list *out, struct err *err);
+int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
+                           const struct token_span *spans, size_t n_spans, bool add_special,
+                           struct token_list *out, struct err *err);
 
 /* Appends the bytes of one token in the middle of a text; control tokens are nothing unless show_special. */
 void tokenizer_piece(const struct tokenizer *t, int32_t id, bool show_special, struct str *out);

@@ -30,8 +30,8 @@ static void note(struct tally *t, bool exact, bool counts, const char *what, con
         snprintf(t->first, sizeof t->first, "; first: %s of %.100s", what, which);
 }
 
-static int open_tokenizer(const char *kit_dir, const char *file, const char *pre,
-                          struct gguf **ret_g, struct tokenizer **ret_t, struct err *err)
+static int open_tokenizer(const char *kit_dir, const char *file, struct gguf **ret_g,
+                          struct tokenizer **ret_t, struct err *err)
 {
     char *path = xasprintf("%s/tok/%s", kit_dir, file);
     int r = gguf_open(path, ret_g, err);
@@ -39,7 +39,7 @@ static int open_tokenizer(const char *kit_dir, const char *file, const char *pre
     free(path);
     if (r < 0)
         return r;
-    r = tokenizer_create_pre(*ret_g, pre, ret_t, err);
+    r = tokenizer_create(*ret_g, ret_t, err);
     if (r < 0)
         gguf_close(*ret_g);
     return r;
@@ -116,8 +116,8 @@ static void run_vectors(const char *kit_dir, const char *name, struct kit_result
         kit_line(r, "tok/vectors", name, KIT_FAIL, "cannot be read");
         return;
     }
-    if (open_tokenizer(kit_dir, json_string_value(json_object_get(doc, "vocab")), NULL, &g, &t,
-                       &err) < 0) {
+    if (open_tokenizer(kit_dir, json_string_value(json_object_get(doc, "vocab")), &g, &t, &err) <
+        0) {
         kit_line(r, "tok/vectors", name, KIT_FAIL, "%s", err.text);
         json_decref(doc);
         return;
@@ -181,7 +181,7 @@ static void run_pairs(const char *kit_dir, const char *name, struct kit_result *
 
     if (file_read_all(inp_path, FILE_MAX, &inp, &err) < 0 ||
         file_read_all(out_path, FILE_MAX, &out, &err) < 0 ||
-        open_tokenizer(kit_dir, file, NULL, &g, &t, &err) < 0) {
+        open_tokenizer(kit_dir, file, &g, &t, &err) < 0) {
         kit_line(r, "tok/vocab", name, KIT_FAIL, "%s", err.text);
     } else {
         check_pairs(t, str_text(&inp), str_text(&out), &tally);
@@ -198,12 +198,11 @@ static void run_pairs(const char *kit_dir, const char *name, struct kit_result *
 }
 
 /* The texts of an override file with one name of a splitter. */
-static void run_pre(const char *kit_dir, const json_t *doc, const char *pre, const json_t *want,
+static void run_pre(const struct gguf *g, const json_t *doc, const char *pre, const json_t *want,
                     struct kit_result *r)
 {
     const char *vocab = json_string_value(json_object_get(doc, "vocab"));
     char *label = xasprintf("%s:%s", vocab, pre);
-    struct gguf *g;
     struct tokenizer *t;
     struct token_list ids = {0};
     struct tally tally = {0};
@@ -211,7 +210,7 @@ static void run_pre(const char *kit_dir, const json_t *doc, const char *pre, con
     json_t *text;
     size_t i;
 
-    if (open_tokenizer(kit_dir, vocab, pre, &g, &t, &err) < 0) {
+    if (tokenizer_create_pre(g, pre, &t, &err) < 0) {
         kit_line(r, "tok/pre", label, KIT_FAIL, "%s", err.text);
         free(label);
         return;
@@ -227,20 +226,28 @@ static void run_pre(const char *kit_dir, const json_t *doc, const char *pre, con
              "%d of %d exact%s", tally.exact, tally.total, tally.first);
     token_list_clear(&ids);
     tokenizer_destroy(t);
-    gguf_close(g);
     free(label);
 }
 
 static void run_overrides(const char *kit_dir, const char *name, struct kit_result *r)
 {
     json_t *doc = kit_json(kit_dir, "tok/pre", name), *group, *pre;
+    struct gguf *g = NULL;
+    struct err err = {.text = "cannot be read"};
+    char *path = NULL;
     size_t i, k;
 
-    if (!doc)
-        kit_line(r, "tok/pre", name, KIT_FAIL, "cannot be read");
-    json_array_foreach(json_object_get(doc, "groups"), i, group)
-        json_array_foreach(json_object_get(group, "pre"), k, pre)
-            run_pre(kit_dir, doc, json_string_value(pre), json_object_get(group, "ids"), r);
+    if (doc)
+        path = xasprintf("%s/tok/%s", kit_dir, json_string_value(json_object_get(doc, "vocab")));
+    if (!doc || gguf_open(path, &g, &err) < 0) {
+        kit_line(r, "tok/pre", name, KIT_FAIL, "%s", err.text);
+    } else {
+        json_array_foreach(json_object_get(doc, "groups"), i, group)
+            json_array_foreach(json_object_get(group, "pre"), k, pre)
+                run_pre(g, doc, json_string_value(pre), json_object_get(group, "ids"), r);
+    }
+    gguf_close(g);
+    free(path);
     json_decref(doc);
 }
 

@@ -156,10 +156,9 @@ void expect_text(const struct tokenizer *t, const char *ids, bool remove_special
 
 char *repeat(const char *text, size_t n)
 {
-    size_t len = strlen(text);
-    char *s = xcalloc(n * len + 1, 1);
+    struct str s = {0};
 
     for (size_t i = 0; i < n; i++)
-        memcpy(s + i * len, text, len);
-    return s;
+        str_adds(&s, text);
+    return str_take(&s);
 }
