@@ -139,7 +139,11 @@ deps: ## install the Debian packages that are missing [LEVEL=build|demo|check|ci
 demo: ## a real model answers through daemon, rnbctl and HTTP
 	@tests/support/deps.sh demo
 	@$(MAKE) --no-print-directory all $(B)/tests/make_tiny
-	@tests/system/demo.sh $(B)
+	@tests/demo.sh $(B)
+
+.PHONY: check-sdk
+check-sdk: all ## OpenAI's own SDKs (PyPI, npm) as clients
+	@tests/system/sdk/sdk.sh $(B)
 
 check: ## all tests of this machine's tiers
 	@tests/support/deps.sh check

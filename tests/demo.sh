@@ -3,7 +3,7 @@
 # is shown as it would be typed by hand.  Ends with 0 when all of it worked.
 set -u
 B=$1
-top=$(cd "$(dirname "$0")/../.." && pwd)
+top=$(cd "$(dirname "$0")/.." && pwd)
 cd "$top" || exit 1
 budget=512MiB budget_kib=$((512 * 1024)) allowance_kib=$((48 * 1024))
 dir=$(mktemp -d) || exit 1
