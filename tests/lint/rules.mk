@@ -52,8 +52,8 @@ lint-length:
 
 lint-shell:
 	@if command -v shellcheck >/dev/null; then \
-	    shellcheck $(sort $(shell find $(LINT_DIRS) -name '*.sh') $(wildcard .ci/run)) && \
-	    for f in $(wildcard client/*.bash); do shellcheck -s bash $$f || exit 1; done && echo 'lint-shell: ok'; \
+	    shellcheck -x -P SCRIPTDIR -S warning $(sort $(shell find $(LINT_DIRS) -name '*.sh') $(wildcard .ci/run)) && \
+	    for f in $(wildcard client/*.bash); do shellcheck -s bash -S warning $$f || exit 1; done && echo 'lint-shell: ok'; \
 	else echo 'lint-shell: skipped, shellcheck is not installed'; fi
 
 lint-man:
