@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/hash.h"
 #include "common/utf8.h"
 #include "daemon/tokenizer/merge.h"
 #include "daemon/tokenizer/tokenizer_priv.h"
@@ -39,8 +40,9 @@ int bpe_byte_of_char(unsigned cp)
 
 static size_t merge_slot(const struct tokenizer *t, uint32_t left, uint32_t right)
 {
-    uint64_t h = ((uint64_t)left << 32 | right) * 0x9e3779b97f4a7c15u;
-    size_t mask = t->n_merge_slots - 1, i = (size_t)(h >> 32) & mask;
+    const uint32_t pair[2] = {left, right};
+    size_t mask = t->n_merge_slots - 1;
+    size_t i = hash_bytes_seed(pair, sizeof pair, t->texts.seed) & mask;
 
     while (t->merges[i].left != EMPTY_SLOT &&
            (t->merges[i].left != left || t->merges[i].right != right))

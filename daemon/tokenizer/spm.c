@@ -6,6 +6,36 @@
 #include "daemon/tokenizer/merge.h"
 #include "daemon/tokenizer/tokenizer_priv.h"
 
+#define SPACE "▁"
+
+/* Does a space stand in text after something that is none? */
+static bool goes_on_after_a_word(struct view text)
+{
+    bool word = false;
+
+    for (size_t i = 0; i < text.len;) {
+        bool space = text.len - i >= strlen(SPACE) && !memcmp(text.p + i, SPACE, strlen(SPACE));
+
+        if (space && word)
+            return true;
+        word = word || !space;
+        i += space ? strlen(SPACE) : 1;
+    }
+    return false;
+}
+
+/*
+ * Where every token is spaces, or spaces and then a word, nothing is ever
+ * joined across the end of a word: words can then be joined one by one, which
+ * keeps the heap small.
+ */
+void spm_read(struct tokenizer *t)
+{
+    t->words_apart = true;
+    for (size_t i = 0; i < t->n_vocab && t->words_apart; i++)
+        t->words_apart = !goes_on_after_a_word(texts_at(&t->texts, i));
+}
+
 struct joining {
     const struct tokenizer *t;
     const char *text;
@@ -53,12 +83,12 @@ static void escape_spaces(struct view text, bool prefix, struct str *out)
     size_t from = 0;
 
     if (prefix)
-        str_adds(out, "▁");
+        str_adds(out, SPACE);
     for (size_t i = 0; i < text.len; i++) {
         if (text.p[i] != ' ')
             continue;
         str_add(out, text.p + from, i - from);
-        str_adds(out, "▁");
+        str_adds(out, SPACE);
         from = i + 1;
     }
     str_add(out, text.p + from, text.len - from);
@@ -86,6 +116,24 @@ static int emit(const struct tokenizer *t, const char *text, const struct symbol
     return 0;
 }
 
+/* Adds the symbols from byte at on, up to the end of the word there when words are joined one by one. */
+static size_t add_symbols(const struct joining *j, struct view text, size_t at, struct merge *m)
+{
+    bool word = false;
+
+    while (at < text.len) {
+        uint32_t len = char_len(text.p + at, text.len - at);
+        bool space = len == strlen(SPACE) && !memcmp(text.p + at, SPACE, len);
+
+        if (space && word && j->t->words_apart)
+            break;
+        word = !space;
+        merge_add(m, (uint32_t)at, len, -1);
+        at += len;
+    }
+    return at;
+}
+
 int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
                struct token_list *out, struct err *err)
 {
@@ -96,16 +144,14 @@ int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
 
     escape_spaces(text, t->add_space_prefix && after_special, &escaped);
     j.text = str_text(&escaped);
-    for (size_t at = 0; at < escaped.len;) {
-        uint32_t len = char_len(j.text + at, escaped.len - at);
-
-        merge_add(&m, (uint32_t)at, len, -1);
-        at += len;
+    for (size_t at = 0; at < escaped.len && r == 0;) {
+        merge_start(&m);
+        at = add_symbols(&j, view_of_str(&escaped), at, &m);
+        merge_run(&m, join, &j);
+        for (size_t i = 0; i < m.n && r == 0; i++)
+            if (m.symbols[i].len)
+                r = emit(t, j.text, &m.symbols[i], out, err);
     }
-    merge_run(&m, join, &j);
-    for (size_t i = 0; i < m.n && r == 0; i++)
-        if (m.symbols[i].len)
-            r = emit(t, j.text, &m.symbols[i], out, err);
     merge_clear(&m);
     str_clear(&escaped);
     return r;

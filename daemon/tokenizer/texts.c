@@ -18,6 +18,7 @@ static size_t slots_for(size_t n)
 void texts_init(struct texts *t, size_t expect)
 {
     *t = (struct texts){.n_slots = slots_for(expect)};
+    t->seed = (uint64_t)(uintptr_t)t;
     t->slots = XNEW_ARRAY(uint32_t, t->n_slots);
     ARRAY_GROW(t->at, expect + 1, t->at_cap);
     t->at[0] = 0;
@@ -40,7 +41,7 @@ struct view texts_at(const struct texts *t, size_t id)
 static size_t slot_of(const struct texts *t, struct view text)
 {
     size_t mask = t->n_slots - 1;
-    size_t i = hash_bytes(text.p, text.len) & mask;
+    size_t i = hash_bytes_seed(text.p, text.len, t->seed) & mask;
 
     while (t->slots[i] && !view_eq(texts_at(t, t->slots[i] - 1), text))
         i = (i + 1) & mask;

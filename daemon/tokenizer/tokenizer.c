@@ -100,6 +100,8 @@ static int read_all(struct tokenizer *t, const struct gguf *g, struct view model
     if ((t->kind == KIND_SPM || t->kind == KIND_UGM) && !t->scores)
         return err_set_param(err, ERR_FORMAT, "tokenizer.ggml.scores",
                              "the tokenizer has no scores (tokenizer.ggml.scores)");
+    if (t->kind == KIND_SPM)
+        spm_read(t);
     if (t->kind == KIND_BPE && (r = bpe_read(t, g, err)) < 0)
         return r;
     if ((r = vocab_read_specials(t, g, err)) < 0)
@@ -201,6 +203,19 @@ static int32_t last_special(const struct tokenizer *t)
     return t->add_eos ? t->eos : -1;
 }
 
+/* Spans that miss or share bytes are a fault of the caller, not of its input. */
+static bool spans_cover(const struct token_span *spans, size_t n, size_t len)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (spans[i].from != at || spans[i].to < at)
+            return false;
+        at = spans[i].to;
+    }
+    return at == len;
+}
+
 int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
                            const struct token_span *spans, size_t n_spans, bool add_special,
                            struct token_list *out, struct err *err)
@@ -212,6 +227,8 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
     if (text.len > TOKENIZER_TEXT_MAX)
         return err_set(err, ERR_TOO_LARGE, "a text of %zu bytes is too long to be tokenized",
                        text.len);
+    if (!spans_cover(spans, n_spans, text.len))
+        return err_set(err, ERR_INTERNAL, "the spans of a text do not cover it");
     if (add_special && t->add_bos)
         token_list_add(out, t->bos);
     specials_split(t, text, spans, n_spans, &f);

@@ -51,6 +51,7 @@ struct texts {
     size_t n, at_cap;
     uint32_t *slots; /* id + 1, or 0; a power of two of them */
     size_t n_slots;
+    uint64_t seed; /* differs from run to run, so that no file holds prepared collisions */
 };
 
 void texts_init(struct texts *t, size_t expect);
@@ -103,6 +104,7 @@ struct tokenizer {
 
     int32_t bos, eos, unk, sep;
     bool add_bos, add_eos, add_space_prefix;
+    bool words_apart;   /* spm.c: no token goes from one word into the next */
     bool escape_spaces; /* a space is written U+2581 in the vocabulary */
     bool clean_spaces;  /* decode takes back spaces before punctuation */
     int32_t byte_token[256];
@@ -147,7 +149,9 @@ int bpe_encode(const struct tokenizer *t, struct view text, struct token_list *o
 unsigned bpe_char_of_byte(unsigned byte);
 int bpe_byte_of_char(unsigned cp);
 
-/* spm.c; after_special: the text begins a stretch that gets the prefix space */
+/* spm.c */
+void spm_read(struct tokenizer *t);
+/* after_special: the text begins a stretch that gets the prefix space. */
 int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
                struct token_list *out, struct err *err);
 

@@ -97,6 +97,26 @@ START_TEST(a_control_token_that_lies_in_two_parts_is_text)
 }
 END_TEST
 
+START_TEST(spans_that_do_not_cover_the_text_are_refused)
+{
+    static const struct token_span cases[][2] = {{{0, 2, true}, {3, 4, true}},
+                                                 {{0, 2, true}, {2, 5, true}},
+                                                 {{0, 2, true}, {1, 4, true}},
+                                                 {{0, 2, true}, {2, 3, true}}};
+    struct gguf_writer w = {0};
+    struct tokenizer *t = small(&w);
+    struct token_list ids = {0};
+    struct err err = {0};
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+        ck_assert_int_eq(tokenizer_encode_spans(t, VIEW("abcd"), cases[i], 2, true, &ids, &err),
+                         -ERR_INTERNAL);
+    ck_assert_int_eq(tokenizer_encode_spans(t, VIEW(""), NULL, 0, true, &ids, &err), 0);
+    ck_assert_uint_eq(ids.n, 0);
+    tokenizer_destroy(t);
+}
+END_TEST
+
 START_TEST(the_longest_token_wins_wherever_it_stands)
 {
     struct gguf_writer w = {0};
@@ -184,6 +204,7 @@ TCase *tcase_tokenizer_special(void)
     tcase_add_test(tc, user_defined_tokens_are_matched_everywhere);
     tcase_add_test(tc, text_of_a_user_between_trusted_parts_never_becomes_a_control_token);
     tcase_add_test(tc, a_control_token_that_lies_in_two_parts_is_text);
+    tcase_add_test(tc, spans_that_do_not_cover_the_text_are_refused);
     tcase_add_test(tc, the_longest_token_wins_wherever_it_stands);
     tcase_add_test(tc, more_than_64_lengths_are_all_found);
     tcase_add_test(tc, white_space_round_a_token_belongs_to_it_where_the_model_is_known_for_it);

@@ -107,6 +107,27 @@ START_TEST(without_byte_tokens_there_is_the_unknown_token_or_an_error)
 }
 END_TEST
 
+START_TEST(words_are_joined_across_spaces_only_where_a_token_does_so)
+{
+    static const struct token more[] = {{"▁", -1, 0},  {"a▁", -2, 0}, {"a▁▁b", -3, 0},
+                                        {"▁b", -4, 0}, {"a", -5, 0},  {"b", -5, 0}};
+    struct gguf_writer w = {0};
+    struct tokenizer *t;
+
+    gguf_writer_bool(&w, "tokenizer.ggml.add_space_prefix", false);
+    write_spm(&w, more, ARRAY_LEN(more));
+    t = make_tokenizer(&w);
+    expect_ids(t, VIEW("a  b"), false, false, "261");
+    expect_ids(t, VIEW("a b a"), false, false, "260 264 259 263");
+    tokenizer_destroy(t);
+    gguf_writer_bool(&w, "tokenizer.ggml.add_space_prefix", false);
+    write_spm(&w, more + 3, 3);
+    t = make_tokenizer(&w);
+    expect_ids(t, VIEW("a b b"), false, false, "260 259 259");
+    tokenizer_destroy(t);
+}
+END_TEST
+
 START_TEST(begin_and_end_are_added_as_the_file_says)
 {
     struct gguf_writer w = {0};
@@ -157,6 +178,7 @@ TCase *tcase_tokenizer_spm(void)
     tcase_add_test(tc, a_text_begins_with_a_space_and_so_does_what_follows_a_special_token);
     tcase_add_test(tc, a_character_without_a_token_is_its_bytes);
     tcase_add_test(tc, without_byte_tokens_there_is_the_unknown_token_or_an_error);
+    tcase_add_test(tc, words_are_joined_across_spaces_only_where_a_token_does_so);
     tcase_add_test(tc, begin_and_end_are_added_as_the_file_says);
     tcase_add_test(tc, without_scores_there_is_no_tokenizer);
     tcase_add_test(tc, a_million_of_one_letter_is_no_square);
