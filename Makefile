@@ -116,7 +116,7 @@ $(B)/tests/unit/main_$(1).o: tests/unit/main.c Makefile $(B)/gen/tcases_$(1).def
 	@mkdir -p $$(@D)
 	$(Q)$$(CC) $$(ALL_CFLAGS) -DTEST_ROOM='"$(1)"' -DTEST_LIST='"gen/tcases_$(1).def"' -c -o $$@ $$<
 $(B)/tests/unit_$(1): $$(call obj,$$(call room_src,$(1)) $$(wildcard tests/unit/$(1)/*.c)) $(B)/tests/unit/main_$(1).o $(B)/libsupport.a
-	$$(call link,$$^) -lcheck -lsubunit -lrt
+	$$(call link,$$^) -lcheck -lsubunit -lrt -lm
 endef
 $(foreach r,$(ROOMS),$(eval $(call unit_rule,$(r))))
 
