@@ -12,9 +12,9 @@
 #include "common/err.h"
 
 struct probe_machine {
-    size_t ram_bytes;    /* physical */
-    size_t cgroup_bytes; /* the least limit up the tree; SIZE_MAX when none */
-    size_t usable_bytes; /* the smaller of the two */
+    size_t ram_bytes;      /* physical */
+    size_t cgroup_bytes;   /* the least limit up the tree; SIZE_MAX when none */
+    size_t usable_bytes;   /* the smaller of the two */
     char cgroup_path[256]; /* where that limit stands; "" when none */
 };
 

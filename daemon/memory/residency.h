@@ -28,8 +28,9 @@
 struct residency;
 
 /* g, l, be stay valid until residency_destroy. */
-struct residency *residency_create(const struct gguf *g, struct ledger *l, const struct backend_ops *ops,
-                                   struct backend *be, const char *who);
+struct residency *residency_create(const struct gguf *g, struct ledger *l,
+                                   const struct backend_ops *ops, struct backend *be,
+                                   const char *who);
 void residency_destroy(struct residency *r); /* gives every byte back */
 
 /* Reads by another engine (faults on request, buffered only); before residency_load. */
@@ -39,7 +40,8 @@ void residency_set_engine(struct residency *r, const struct stream_engine *engin
 extent_id residency_add(struct residency *r, const struct extent *e);
 
 /* What residency_load will reserve: weights, and staging while it runs. */
-void residency_need(const struct residency *r, size_t *ret_weights_bytes, size_t *ret_staging_bytes);
+void residency_need(const struct residency *r, size_t *ret_weights_bytes,
+                    size_t *ret_staging_bytes);
 
 /* done and total in bytes; called from the ENGINE thread, several times a second at most. */
 typedef void residency_progress_fn(void *arg, size_t done_bytes, size_t total_bytes);

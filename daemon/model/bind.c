@@ -153,10 +153,10 @@ int model_bind(struct model *m, struct err *err)
     return 0;
 }
 
+/* The number behind "blk." of a name that was bound; −1 where there is none. */
 static int layer_of(struct view name)
 {
-    return view_starts(name, VIEW("blk.")) ? atoi(name.p + 4)
-                                           : -1; /* a name of ours: a number stands there */
+    return view_starts(name, VIEW("blk.")) ? (int)strtol(name.p + 4, NULL, 10) : -1;
 }
 
 void model_add_extents(const struct model *m, struct residency *r)

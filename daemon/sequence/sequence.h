@@ -37,10 +37,12 @@ struct sequence_layout {
 };
 
 /* Bytes that sequence_create reserves under ACCOUNT_KV (page-rounded). */
-size_t sequence_bytes(const struct sequence_layout *layout, const struct backend_ops *ops, const struct backend *be);
+size_t sequence_bytes(const struct sequence_layout *layout, const struct backend_ops *ops,
+                      const struct backend *be);
 
-int sequence_create(const struct sequence_layout *layout, struct ledger *l, const struct backend_ops *ops,
-                    struct backend *be, const char *who, struct sequence **ret, struct err *err);
+int sequence_create(const struct sequence_layout *layout, struct ledger *l,
+                    const struct backend_ops *ops, struct backend *be, const char *who,
+                    struct sequence **ret, struct err *err);
 void sequence_destroy(struct sequence *s);
 
 size_t sequence_n_ctx(const struct sequence *s);
