@@ -191,6 +191,10 @@ void engine_abandon(struct engine *e, uint64_t id);
 /* Somebody else cancels it: it ends with EVENT_FAILED (CANCELLED).  ERR_NOT_FOUND. */
 int engine_cancel(struct engine *e, uint64_t id, struct err *err);
 
+/* Bytes of requests that are still being read or parsed, in the same account; ERR_NOMEM. */
+int engine_charge(struct engine *e, size_t bytes, const char *who, struct err *err);
+void engine_discharge(struct engine *e, size_t bytes);
+
 struct request_info {
     uint64_t id;
     enum request_kind kind;

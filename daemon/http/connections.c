@@ -18,6 +18,9 @@
 
 #define SWEEP_MS 250
 
+/* What a connection reads is charged in steps of this; the first one is free. */
+#define CHARGE_STEP ((size_t)16 << 10)
+
 static ino_t inode_of(int fd)
 {
     struct stat st;
@@ -51,20 +54,27 @@ static const char *sentence_of(int status)
     }
 }
 
+static void write_answer(const struct err *error, struct str *out)
+{
+    int status = err_http_status(error->kind);
+    struct str body = {0};
+
+    openai_error(error, &body);
+    str_addf(out,
+             "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: "
+             "%zu\r\n%sConnection: close\r\n\r\n",
+             status, status == 413 ? "Content Too Large" : "Refused", body.len,
+             error->kind == ERR_NOMEM ? "Retry-After: 30\r\n" : "");
+    str_add(out, body.p, body.len);
+    str_clear(&body);
+}
+
 static void write_error(int status, struct str *out)
 {
     struct err err;
-    struct str body = {0};
 
     err_set(&err, kind_of(status), "%s", sentence_of(status));
-    status = err_http_status(err.kind);
-    openai_error(&err, &body);
-    str_addf(out,
-             "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: "
-             "%zu\r\nConnection: close\r\n\r\n",
-             status, status == 413 ? "Content Too Large" : "Refused", body.len);
-    str_add(out, body.p, body.len);
-    str_clear(&body);
+    write_answer(&err, out);
 }
 
 /*
@@ -101,13 +111,44 @@ static void set_state(struct connection *c, int state)
     c->since_ms = clock_ms();
 }
 
+static void discharge(struct connection *c)
+{
+    engine_discharge(c->http->engine, c->charged);
+    c->charged = c->n_read = 0;
+}
+
+/*
+ * evhttp keeps a body in memory until it is complete: each step of it is asked
+ * of the ledger.  The sweep, woken at once, says what was refused.
+ */
+static void charge(struct connection *c)
+{
+    struct err err;
+
+    if (c->n_read <= c->charged + CHARGE_STEP || c->refused)
+        return;
+    if (engine_charge(c->http->engine, c->n_read - c->charged, "a request body", &err) == 0) {
+        c->charged = c->n_read;
+        return;
+    }
+    c->refused = XNEW(struct err);
+    *c->refused = err;
+    event_active(c->http->sweep, EV_TIMEOUT, 0);
+}
+
 static void on_input(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
 {
     struct connection *c = arg;
 
-    (void)b;
     if (info->n_added && c->state == CONNECTION_IDLE)
         set_state(c, CONNECTION_READING);
+    if (c->state != CONNECTION_READING || info->n_added == 0)
+        return;
+    c->n_read += info->n_added;
+    charge(c);
+    /* A client that is still sending would not see an answer on a closed connection. */
+    if (c->refused)
+        evbuffer_drain(b, evbuffer_get_length(b));
 }
 
 struct made {
@@ -154,6 +195,7 @@ struct bufferevent *connections_make(struct event_base *base, void *http)
     if (!bev)
         return NULL;
     c = XNEW(struct connection);
+    c->http = h;
     c->fd = -1;
     set_state(c, CONNECTION_IDLE);
     c->next = h->connections;
@@ -169,30 +211,68 @@ struct bufferevent *connections_make(struct event_base *base, void *http)
     return bev;
 }
 
-void connections_mark(struct http *h, struct evhttp_request *req, bool answering)
+static struct connection *find(const struct http *h, struct evhttp_request *req)
 {
     struct evhttp_connection *con = evhttp_request_get_connection(req);
     int fd = con ? bufferevent_getfd(evhttp_connection_get_bufferevent(con)) : -1;
 
-    for (struct connection *c = h->connections; c; c = c->next)
-        if (fd >= 0 && c->fd == fd && c->inode == inode_of(fd))
-            set_state(c, answering ? CONNECTION_ANSWERING : CONNECTION_IDLE);
+    for (struct connection *c = h->connections; c && fd >= 0; c = c->next)
+        if (c->fd == fd && c->inode == inode_of(fd))
+            return c;
+    return NULL;
+}
+
+void connections_mark(struct http *h, struct evhttp_request *req, bool answering)
+{
+    struct connection *c = find(h, req);
+
+    if (!c)
+        return;
+    set_state(c, answering ? CONNECTION_ANSWERING : CONNECTION_IDLE);
+    if (!answering)
+        discharge(c);
+}
+
+void connections_discharge(struct http *h, struct evhttp_request *req)
+{
+    struct connection *c = find(h, req);
+
+    if (c)
+        discharge(c);
 }
 
 /* -- the sweep ---------------------------------------------------------------------------------------- */
+
+static void tell_refused(struct connection *c)
+{
+    struct str out = {0};
+
+    write_answer(c->refused, &out);
+    c->told = true;
+    if (send(c->fd, out.p, out.len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+        shutdown(c->fd, SHUT_WR);
+    str_clear(&out);
+}
 
 /* The other side is late: say so if it will fit, and let evhttp find the connection closed. */
 static void end_late(struct connection *c)
 {
     struct str out = {0};
 
-    if (c->state == CONNECTION_READING) {
+    if (c->state == CONNECTION_READING && !c->told) {
         write_error(408, &out);
         if (send(c->fd, out.p, out.len, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
             set_state(c, CONNECTION_IDLE);
         str_clear(&out);
     }
     shutdown(c->fd, SHUT_RDWR);
+}
+
+static void forget(struct connection *c)
+{
+    discharge(c);
+    free(c->refused);
+    free(c);
 }
 
 static void on_sweep(evutil_socket_t fd, short what, void *arg)
@@ -210,9 +290,11 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 
         if (c->fd >= 0 && inode_of(c->fd) != c->inode) {
             *at = c->next;
-            free(c);
+            forget(c);
             continue;
         }
+        if (c->fd >= 0 && c->refused && !c->told)
+            tell_refused(c);
         if (c->fd >= 0 && c->state != CONNECTION_ANSWERING && limit && now - c->since_ms > limit)
             end_late(c);
         open++;
@@ -242,7 +324,7 @@ void connections_forget(struct http *h)
     h->server = NULL;
     for (struct connection *c = h->connections; c; c = next) {
         next = c->next;
-        free(c);
+        forget(c);
     }
     h->connections = NULL;
 }

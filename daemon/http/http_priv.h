@@ -24,6 +24,11 @@ struct connection {
     ino_t inode;
     int64_t since_ms; /* of the state below */
     enum { CONNECTION_IDLE, CONNECTION_READING, CONNECTION_ANSWERING } state;
+    struct http *http;
+    size_t n_read;       /* bytes of the request that is being read */
+    size_t charged;      /* of those, in the ledger */
+    struct err *refused; /* they do not fit: what to say; the rest is read and dropped; NULL */
+    bool told;           /* it has been said */
 };
 
 #define HTTP_MAX_LISTENERS 3
@@ -51,6 +56,8 @@ void connections_watch(struct http *h);
 void connections_forget(struct http *h);
 struct bufferevent *connections_make(struct event_base *base, void *http); /* evhttp's bevcb */
 void connections_mark(struct http *h, struct evhttp_request *req, bool answering);
+/* The request's bytes are held no longer. */
+void connections_discharge(struct http *h, struct evhttp_request *req);
 
 /* -- auth.c -- */
 int auth_read_keys(const char *path, struct str **ret_keys, size_t *ret_n, struct err *err);

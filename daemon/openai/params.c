@@ -246,8 +246,7 @@ static int parse_keep_alive(struct parse *p, const char *name, const json_t *val
     } else {
         return params_wrong(err, name, "a time such as \"10m\", or a number of seconds");
     }
-    /* For the engine 0 means "stays". */
-    p->request->keep_alive_ms = ms < 0 ? 0 : ms == 0 ? 1 : ms;
+    p->request->keep_alive_ms = ms < 0 ? -1 : ms;
     return 0;
 }
 
