@@ -10,6 +10,7 @@
 #pragma once
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "backends/cpu/avx512/math_avx512.h"
@@ -19,8 +20,8 @@
 #define ATTN_PASS 16 /* queries: their scores stay in L1 */
 #define ATTN_TILE 16 /* keys: a zmm of scores */
 
-/* Decodes n elements into out, which has room for a multiple of 16; the rest becomes zero. */
-typedef void attn_decode_fn(const void *row, float *out, size_t n);
+/* Elements d … d + 15 of a row of n; those past n are zero. */
+typedef __m512 attn_load_fn(const void *row, size_t d, size_t n);
 
 struct attn_pass {
     const struct attn *a;
@@ -99,24 +100,26 @@ static inline __attribute__((always_inline)) void attn_scores_block(const struct
 static inline __attribute__((always_inline)) void attn_fill(const struct attn_pass *p,
                                                             const void *rows, size_t stride,
                                                             size_t j0, size_t dim, size_t pad,
-                                                            attn_decode_fn *decode)
+                                                            attn_load_fn *load)
 {
-    for (size_t j = 0; j < ATTN_TILE; j++)
-        if (j0 + j >= p->lo && j0 + j < p->hi)
-            decode((const char *)rows + (j0 + j) * stride, p->tile + j * pad, dim);
-        else
-            memset(p->tile + j * pad, 0, pad * sizeof(float));
+    for (size_t j = 0; j < ATTN_TILE; j++) {
+        const char *row = (const char *)rows + (j0 + j) * stride;
+        bool seen = j0 + j >= p->lo && j0 + j < p->hi;
+
+        for (size_t d = 0; d < pad; d += 16)
+            _mm512_store_ps(p->tile + j * pad + d, seen ? load(row, d, dim) : _mm512_setzero_ps());
+    }
 }
 
 static inline __attribute__((always_inline)) void attn_scores(const struct attn_pass *p,
-                                                              attn_decode_fn *decode)
+                                                              attn_load_fn *load)
 {
     const struct attn *a = p->a;
 
     for (size_t j0 = p->lo & ~(size_t)(ATTN_TILE - 1); j0 < p->hi; j0 += ATTN_TILE) {
         size_t q = 0;
 
-        attn_fill(p, a->k, a->k_stride, j0, a->head_dim, p->k_pad, decode);
+        attn_fill(p, a->k, a->k_stride, j0, a->head_dim, p->k_pad, load);
         for (; q + 4 <= p->n_q; q += 4)
             for (size_t k = 0; k < ATTN_TILE; k += 4)
                 attn_scores_block(p, q, 4, j0, k, 4);
@@ -202,14 +205,14 @@ static inline __attribute__((always_inline)) void attn_values_of(const struct at
 }
 
 static inline __attribute__((always_inline)) void attn_values(const struct attn_pass *p,
-                                                              attn_decode_fn *decode)
+                                                              attn_load_fn *load)
 {
     const struct attn *a = p->a;
 
     for (size_t j0 = p->lo & ~(size_t)(ATTN_TILE - 1); j0 < p->hi; j0 += ATTN_TILE) {
         size_t q = 0;
 
-        attn_fill(p, a->v, a->v_stride, j0, a->v_dim, p->v_pad, decode);
+        attn_fill(p, a->v, a->v_stride, j0, a->v_dim, p->v_pad, load);
         while (q < p->n_q) {
             size_t j = MAX(p->span[q].from, j0), to = MIN(p->span[q].to, j0 + ATTN_TILE);
             size_t n = 1;
@@ -229,8 +232,118 @@ static inline __attribute__((always_inline)) void attn_values(const struct attn_
     }
 }
 
+/*
+ * One, two or four queries that see the same keys, as in decoding: too few to
+ * pay for a tile, so each vector is decoded on its way into the sums.
+ */
+static inline __attribute__((always_inline)) void attn_few_scores(const struct attn_pass *p,
+                                                                  size_t q, size_t n_q,
+                                                                  attn_load_fn *load)
+{
+    const struct attn *a = p->a;
+    const float *query = a->q + (p->q0 + q) * a->q_stride;
+    size_t n_k = 16 / n_q;
+
+    for (size_t j0 = p->lo; j0 < p->hi; j0 += n_k) {
+        __m512 acc[16], s;
+
+        for (size_t i = 0; i < 16; i++)
+            acc[i] = _mm512_setzero_ps();
+        for (size_t d = 0; d < a->head_dim; d += 16) {
+            __m512 qv[4];
+
+            for (size_t i = 0; i < n_q; i++)
+                qv[i] = _mm512_maskz_loadu_ps(tail16(a->head_dim - d), query + i * a->q_stride + d);
+            for (size_t j = 0; j < n_k; j++) {
+                /* Past the end the last key again: its score is not stored. */
+                size_t key = MIN(j0 + j, p->hi - 1);
+                __m512 kv = load((const char *)a->k + key * a->k_stride, d, a->head_dim);
+
+                for (size_t i = 0; i < n_q; i++)
+                    acc[i * n_k + j] = _mm512_fmadd_ps(qv[i], kv, acc[i * n_k + j]);
+            }
+        }
+        s = attn_cap(a, tree16x16(acc));
+        for (size_t i = 0; i < n_q; i++)
+            _mm512_mask_storeu_ps(
+                p->s + (q + i) * KERNELS_CHUNK + j0, tail16(MIN(n_k, p->hi - j0)),
+                _mm512_maskz_compress_ps((__mmask16)(tail16(n_k) << (i * n_k)), s));
+    }
+}
+
+static inline __attribute__((always_inline)) void attn_few_values(const struct attn_pass *p,
+                                                                  size_t q, size_t n_q, size_t d,
+                                                                  size_t n_v, attn_load_fn *load)
+{
+    const struct attn *a = p->a;
+    float *o = a->o + (p->q0 + q) * a->v_dim + d;
+    const float *s = p->s + q * KERNELS_CHUNK;
+    __m512 acc[4][8];
+
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t v = 0; v < n_v; v++)
+            acc[i][v] = _mm512_setzero_ps();
+    for (size_t j = p->lo; j < p->hi; j++)
+        for (size_t v = 0; v < n_v; v++) {
+            __m512 x = load((const char *)a->v + j * a->v_stride, d + 16 * v, a->v_dim);
+
+            for (size_t i = 0; i < n_q; i++)
+                acc[i][v] = _mm512_fmadd_ps(_mm512_set1_ps(s[i * KERNELS_CHUNK + j]), x, acc[i][v]);
+        }
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t v = 0; v < n_v; v++)
+            _mm512_mask_storeu_ps(o + i * a->v_dim + 16 * v, tail16(a->v_dim - d - 16 * v),
+                                  acc[i][v]);
+}
+
+static inline __attribute__((always_inline)) void attn_few(const struct attn_pass *p, size_t q,
+                                                           size_t n_q, attn_load_fn *load)
+{
+    size_t d = 0, v_dim = p->a->v_dim;
+
+    attn_few_scores(p, q, n_q, load);
+    for (size_t i = 0; i < n_q; i++)
+        attn_weights(p, q + i);
+    for (; n_q < 4 && d + 128 <= v_dim; d += 128)
+        attn_few_values(p, q, n_q, d, 8, load);
+    for (; d + 64 <= v_dim; d += 64)
+        attn_few_values(p, q, n_q, d, 4, load);
+    for (; d < v_dim; d += 16)
+        attn_few_values(p, q, n_q, d, 1, load);
+}
+
+static inline bool attn_is_few(const struct attn_pass *p)
+{
+    bool same = p->n_q <= 4 && p->lo < p->hi;
+
+    for (size_t q = 0; q < p->n_q && same; q++)
+        same = p->span[q].from == p->lo && p->span[q].to == p->hi;
+    return same;
+}
+
+static inline __attribute__((always_inline)) void attn_one_pass(const struct attn_pass *p,
+                                                                attn_load_fn *load)
+{
+    size_t q = 0;
+
+    if (attn_is_few(p)) {
+        if (p->n_q == 4)
+            attn_few(p, 0, 4, load);
+        else if (p->n_q >= 2)
+            attn_few(p, 0, 2, load);
+        if (p->n_q % 2)
+            attn_few(p, p->n_q - 1, 1, load);
+        return;
+    }
+    memset(p->a->o + p->q0 * p->a->v_dim, 0, p->n_q * p->a->v_dim * sizeof(float));
+    attn_scores(p, load);
+    for (; q < p->n_q; q++)
+        attn_weights(p, q);
+    attn_values(p, load);
+}
+
 static inline __attribute__((always_inline)) void attn_avx512(const struct attn *a,
-                                                              attn_decode_fn *decode)
+                                                              attn_load_fn *load)
 {
     _Alignas(64) float s[ATTN_PASS * KERNELS_CHUNK];
     _Alignas(64) float tile[ATTN_TILE * KERNELS_HEAD_MAX];
@@ -242,7 +355,6 @@ static inline __attribute__((always_inline)) void attn_avx512(const struct attn 
         .tile = tile,
     };
 
-    memset(a->o, 0, a->n_q * a->v_dim * sizeof(float));
     for (; p.q0 < a->n_q; p.q0 += ATTN_PASS) {
         p.n_q = MIN(a->n_q - p.q0, (size_t)ATTN_PASS);
         p.lo = KERNELS_CHUNK;
@@ -253,9 +365,6 @@ static inline __attribute__((always_inline)) void attn_avx512(const struct attn 
             p.lo = MIN(p.lo, p.span[q].from);
             p.hi = MAX(p.hi, p.span[q].to);
         }
-        attn_scores(&p, decode);
-        for (size_t q = 0; q < p.n_q; q++)
-            attn_weights(&p, q);
-        attn_values(&p, decode);
+        attn_one_pass(&p, load);
     }
 }

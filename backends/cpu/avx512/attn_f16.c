@@ -3,15 +3,12 @@
 
 KERNEL(attn, f16, avx512);
 
-static inline void decode(const void *row, float *out, size_t n)
+static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, size_t n)
 {
-    const uint16_t *x = row;
-
-    for (size_t d = 0; d < n; d += 16)
-        _mm512_store_ps(out + d, _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(tail16(n - d), x + d)));
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(tail16(n - d), (const uint16_t *)row + d));
 }
 
 void attn_f16_avx512(const struct attn *a)
 {
-    attn_avx512(a, decode);
+    attn_avx512(a, load);
 }
