@@ -1,6 +1,7 @@
 /* Loading all extents: the right bytes, exact charges, every fault survived. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ TCase *tcase_memory_residency(void);
 static struct cpu_backend cpu;
 static struct ledger *ledger;
 static struct gguf *file;
-static char path[64];
+static int file_fd; /* of a file that has no name any more */
 
 /* Sizes on both sides of a block of the stream, and tiny ones between. */
 static const uint64_t elems[N_TENSORS] = {3, 300000, 1, 64, 262144, 17, 524288, 5, 100};
@@ -35,6 +36,7 @@ static void set_up(void)
 {
     struct gguf_writer w = {0};
     struct err err = {0};
+    char path[64], *link;
 
     gguf_writer_string(&w, "general.architecture", "none");
     for (size_t t = 0; t < N_TENSORS; t++) {
@@ -51,7 +53,12 @@ static void set_up(void)
     unlink(path);
     gguf_writer_save(&w, path);
     gguf_writer_clear(&w);
-    ck_assert_msg(gguf_open(path, &file, &err) == 0, "%s", err.text);
+    file_fd = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_ge(file_fd, 0);
+    unlink(path);
+    link = gguf_writer_fd_path(file_fd);
+    ck_assert_msg(gguf_open(link, &file, &err) == 0, "%s", err.text);
+    free(link);
     cpu = cpu_backend_open(1, NULL);
     ledger = ledger_create();
 }
@@ -59,7 +66,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     gguf_close(file);
-    unlink(path);
+    close(file_fd);
     cpu_backend_close(&cpu);
     ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
     ledger_destroy(ledger);
@@ -193,7 +200,7 @@ START_TEST(a_file_that_was_cut_after_it_was_opened_is_an_error_of_the_load)
     struct residency *r = make(_i ? &buffered : NULL);
     struct err err = {0};
 
-    ck_assert_int_eq(truncate(path, (off_t)(last->offset + 4096 + 100)), 0);
+    ck_assert_int_eq(ftruncate(file_fd, (off_t)(last->offset + 4096 + 100)), 0);
     ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), -ERR_IO);
     ck_assert_str_eq(err.param, "t6");
     ck_assert_ptr_nonnull(strstr(err.text, "cut"));
