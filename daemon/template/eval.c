@@ -262,7 +262,8 @@ struct value eval_item(struct render *r, struct value object, struct value key)
     value_known(r, object);
     switch (object.type) {
     case VALUE_DICT:
-        found = dict_find(r, object.dict, key);
+        /* Python's TypeError for a key that is a list counts as not found. */
+        found = value_is_hashable(r, key) ? dict_find(r, object.dict, key) : NULL;
         if (found)
             return *found;
         break;
@@ -281,7 +282,6 @@ struct value eval_item(struct render *r, struct value object, struct value key)
         break;
     default: break;
     }
-    value_known(r, key);
     if (key.type == VALUE_STRING)
         return eval_attr(r, object, text_cstr(r, key.text), key.text->len);
     return value_undefined_key(r, object, key);

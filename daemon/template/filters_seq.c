@@ -104,9 +104,15 @@ static struct args args_after(const struct args *a, size_t i)
     return rest;
 }
 
+/* map, select and their kin take whatever is false, also none, as no items. */
+static struct items items_or_none(struct render *r, struct value v)
+{
+    return value_truth(r, v) ? value_items(r, v) : (struct items){0};
+}
+
 static struct value filter_map(struct render *r, struct value v, const struct args *a)
 {
-    struct items items = value_items(r, v);
+    struct items items = items_or_none(r, v);
     struct list *l = list_new(r, items.n);
     const struct value *attribute = args_get(a, SIZE_MAX, "attribute");
     const struct value *otherwise = args_get(a, SIZE_MAX, "default");
@@ -133,7 +139,7 @@ static struct value filter_map(struct render *r, struct value v, const struct ar
 static struct value select_items(struct render *r, struct value v, const struct args *a, bool attr,
                                  bool wanted)
 {
-    struct items items = value_items(r, v);
+    struct items items = items_or_none(r, v);
     struct list *l = list_new(r, 0);
     struct attr_path path = {0};
     struct args rest = args_after(a, attr ? 2 : 1);

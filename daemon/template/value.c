@@ -129,6 +129,19 @@ struct value value_pair(struct render *r, struct value a, struct value b)
 
 /* -- dicts --------------------------------------------------------------- */
 
+bool value_is_hashable(struct render *r, struct value v)
+{
+    bool is = v.type != VALUE_LIST && v.type != VALUE_DICT;
+
+    if (v.type != VALUE_TUPLE)
+        return is;
+    render_enter(r);
+    for (size_t i = 0; i < v.list->n && is; i++)
+        is = value_is_hashable(r, v.list->items[i]);
+    render_leave(r);
+    return is;
+}
+
 /* Equal values hash alike: True, 1 and 1.0 are one key. */
 static uint64_t hash_of(struct render *r, struct value v)
 {
@@ -154,7 +167,6 @@ static uint64_t hash_of(struct render *r, struct value v)
         return h;
     case VALUE_LIST:
     case VALUE_DICT: render_fail(r, "unhashable type: '%s'", value_type_name(v));
-    case VALUE_UNDEFINED: value_known(r, v); break;
     case VALUE_INT: break;
     default: return h;
     }

@@ -175,6 +175,8 @@ struct list *list_pair(struct render *r, struct value a, struct value b);
 struct value value_pair(struct render *r, struct value a, struct value b); /* a tuple */
 
 struct dict *dict_new(struct render *r);
+bool value_is_hashable(struct render *r,
+                       struct value v); /* lists and dicts, also inside of tuples, are not */
 /* NULL when the key is not there. */
 struct value *dict_find(struct render *r, const struct dict *d, struct value key);
 struct value *dict_find_cstr(struct render *r, const struct dict *d, const char *key);

@@ -31,8 +31,9 @@ static const char *const hostile[] = {
     "{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}",
     "{{ ('a' * 100000).replace('', 'b' * 100000) }}",
     "{{ (['a'] * 50000) | join('b' * 100000) }}",
-    "{% set n = namespace(d=1) %}{% for i in range(9999) %}{% set n.d = [n.d] %}{% endfor %}{{ n.d "
-    "}}",
+    "{%set n=namespace(d=1)%}{%for i in range(9999)%}{%set n.d=[n.d]%}{%endfor%}{{ n }}",
+    "{%set n=namespace(d=1)%}{%for i in range(9999)%}{%set n.d=(n.d,)%}{%endfor%}{{ {n.d:1} }}",
+    "{%set n=namespace(d=1)%}{%for i in range(9999)%}{%set n.d=(n.d,)%}{%endfor%}{{ {}[n.d] }}",
     "{{ ('a ' * 1000000).split() | map('center', 1000) | list }}",
     "{% for i in range(99999) %}{{ ('a' * 60000000) is lower }}{% endfor %}",
     "{% for i in range(99999) %}{{ ('a' * 600000)[300000] }}{% endfor %}",
