@@ -1,36 +1,35 @@
 /*
- * attn_avx512 - the attention of one chunk, for any format that can decode a
- * row into floats.
+ * attn_avx512 - the attention of one chunk, for any format that can decode
+ * sixteen elements of a row.
  *
- * Sixteen keys (then values) at a time are decoded into a tile in L1 and meet
- * up to ATTN_PASS queries there.  A lane is a partial sum of a score, then a
- * key, then an element of the output, so that every sum has the order of
- * scalar/attn_scalar.h.
+ * One, two or four queries at a time meet all keys and then all values; each
+ * vector is decoded on its way into the sums.  A lane is a partial sum of a
+ * score, then a key, then an element of the output, so that every sum has the
+ * order of scalar/attn_scalar.h.
  */
 #pragma once
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "backends/cpu/avx512/math_avx512.h"
 #include "backends/cpu/kernels.h"
 #include "common/alloc.h"
 
-#define ATTN_PASS 16 /* queries: their scores stay in L1 */
-#define ATTN_TILE 16 /* keys: a zmm of scores */
+#define ATTN_ALL    ((__mmask16)0xffff)
+#define ATTN_INLINE static inline __attribute__((always_inline))
 
-/* Elements d … d + 15 of a row of n; those past n are zero. */
-typedef __m512 attn_load_fn(const void *row, size_t d, size_t n);
+/* Elements d … d + 15 of a row, those of the mask and zeros; blocks have whole vectors only. */
+typedef __m512 attn_load_fn(const void *row, size_t d, __mmask16 mask);
 
-struct attn_pass {
+/* Queries that go together. */
+struct attn_group {
     const struct attn *a;
-    size_t q0, n_q;
-    struct attn_span span[ATTN_PASS];
-    size_t lo, hi; /* keys that any query sees */
-    size_t k_pad, v_pad;
-    float *s;    /* [n_q][KERNELS_CHUNK] scores, then weights */
-    float *tile; /* [ATTN_TILE][pad] */
+    size_t q;                 /* the first */
+    struct attn_span span[4]; /* of each */
+    struct attn_span any;     /* keys that one of them sees */
+    struct attn_span all;     /* keys that all of them see; empty when from ≥ to */
+    float *s;                 /* [n_q][KERNELS_CHUNK] scores, then weights */
 };
 
 /* out lane i = kernels_tree16(v[i]). */
@@ -60,71 +59,52 @@ static inline __m512 attn_cap(const struct attn *a, __m512 s)
     return s;
 }
 
-/* n_q × n_k scores at once, 16 together; all loops unroll. */
-static inline __attribute__((always_inline)) void attn_scores_block(const struct attn_pass *p,
-                                                                    size_t q, size_t n_q, size_t j0,
-                                                                    size_t k, size_t n_k)
+/*
+ * The elements d … d + 15 of n_q queries against 16 / n_q keys, into the sums
+ * of 16 scores.  n_q is a constant of the caller and all loops unroll.
+ */
+ATTN_INLINE void attn_step(const struct attn *a, const float *query, size_t n_q, const char *key,
+                           size_t stride, size_t d, __mmask16 m, __m512 acc[16], attn_load_fn *load)
 {
-    const struct attn *a = p->a;
-    const float *query = a->q + (p->q0 + q) * a->q_stride;
-    const float *key = p->tile + k * p->k_pad;
-    __m512 acc[16], s;
+    size_t n_k = 16 / n_q, stride3 = 3 * stride;
+    __m512 qv[4];
+
+    for (size_t i = 0; i < n_q; i++)
+        qv[i] = _mm512_maskz_loadu_ps(m, query + i * a->q_stride + d);
+    for (size_t j = 0; j < n_k; j += 4, key += 4 * stride) {
+        __m512 kv[4] = {load(key, d, m), load(key + stride, d, m), load(key + 2 * stride, d, m),
+                        load(key + stride3, d, m)};
+
+        for (size_t k = 0; k < 4; k++)
+            for (size_t i = 0; i < n_q; i++)
+                acc[i * n_k + j + k] = _mm512_fmadd_ps(qv[i], kv[k], acc[i * n_k + j + k]);
+    }
+}
+
+/* The scores of n_q queries and 16 / n_q keys, stored at s, KERNELS_CHUNK from query to query. */
+ATTN_INLINE void attn_block(const struct attn *a, const float *query, size_t n_q, const char *key,
+                            size_t stride, float *s, attn_load_fn *load)
+{
+    __m512 acc[16], v;
+    size_t d = 0;
 
     for (size_t i = 0; i < 16; i++)
         acc[i] = _mm512_setzero_ps();
-    for (size_t d = 0; d < a->head_dim; d += 16) {
-        __mmask16 m = tail16(a->head_dim - d);
-        __m512 qv[4];
-
-        for (size_t i = 0; i < n_q; i++)
-            qv[i] = _mm512_maskz_loadu_ps(m, query + i * a->q_stride + d);
-        for (size_t j = 0; j < n_k; j++) {
-            __m512 kv = _mm512_load_ps(key + j * p->k_pad + d);
-
-            for (size_t i = 0; i < n_q; i++)
-                acc[i * n_k + j] = _mm512_fmadd_ps(qv[i], kv, acc[i * n_k + j]);
-        }
-    }
-    s = attn_cap(a, tree16x16(acc));
-    if (n_k == 16) {
-        _mm512_store_ps(p->s + q * KERNELS_CHUNK + j0, s);
-        return;
-    }
-    _mm_store_ps(p->s + q * KERNELS_CHUNK + j0 + k, _mm512_castps512_ps128(s));
-    _mm_store_ps(p->s + (q + 1) * KERNELS_CHUNK + j0 + k, _mm512_extractf32x4_ps(s, 1));
-    _mm_store_ps(p->s + (q + 2) * KERNELS_CHUNK + j0 + k, _mm512_extractf32x4_ps(s, 2));
-    _mm_store_ps(p->s + (q + 3) * KERNELS_CHUNK + j0 + k, _mm512_extractf32x4_ps(s, 3));
-}
-
-/* Rows [j0, j0 + 16) of keys or values into the tile; those that nobody sees may not be there. */
-static inline __attribute__((always_inline)) void attn_fill(const struct attn_pass *p,
-                                                            const void *rows, size_t stride,
-                                                            size_t j0, size_t dim, size_t pad,
-                                                            attn_load_fn *load)
-{
-    for (size_t j = 0; j < ATTN_TILE; j++) {
-        const char *row = (const char *)rows + (j0 + j) * stride;
-        bool seen = j0 + j >= p->lo && j0 + j < p->hi;
-
-        for (size_t d = 0; d < pad; d += 16)
-            _mm512_store_ps(p->tile + j * pad + d, seen ? load(row, d, dim) : _mm512_setzero_ps());
-    }
-}
-
-static inline __attribute__((always_inline)) void attn_scores(const struct attn_pass *p,
-                                                              attn_load_fn *load)
-{
-    const struct attn *a = p->a;
-
-    for (size_t j0 = p->lo & ~(size_t)(ATTN_TILE - 1); j0 < p->hi; j0 += ATTN_TILE) {
-        size_t q = 0;
-
-        attn_fill(p, a->k, a->k_stride, j0, a->head_dim, p->k_pad, load);
-        for (; q + 4 <= p->n_q; q += 4)
-            for (size_t k = 0; k < ATTN_TILE; k += 4)
-                attn_scores_block(p, q, 4, j0, k, 4);
-        for (; q < p->n_q; q++)
-            attn_scores_block(p, q, 1, j0, 0, 16);
+    for (; d + 16 <= a->head_dim; d += 16)
+        attn_step(a, query, n_q, key, stride, d, ATTN_ALL, acc, load);
+    if (d < a->head_dim)
+        attn_step(a, query, n_q, key, stride, d, tail16(a->head_dim - d), acc, load);
+    v = attn_cap(a, tree16x16(acc));
+    if (n_q == 1) {
+        _mm512_storeu_ps(s, v);
+    } else if (n_q == 2) {
+        _mm256_storeu_ps(s, _mm512_castps512_ps256(v));
+        _mm256_storeu_ps(s + KERNELS_CHUNK, _mm512_extractf32x8_ps(v, 1));
+    } else {
+        _mm_storeu_ps(s, _mm512_castps512_ps128(v));
+        _mm_storeu_ps(s + KERNELS_CHUNK, _mm512_extractf32x4_ps(v, 1));
+        _mm_storeu_ps(s + 2 * KERNELS_CHUNK, _mm512_extractf32x4_ps(v, 2));
+        _mm_storeu_ps(s + 3 * KERNELS_CHUNK, _mm512_extractf32x4_ps(v, 3));
     }
 }
 
@@ -136,12 +116,12 @@ static inline __mmask16 attn_mask(struct attn_span span, size_t j0)
     return (__mmask16)(tail16(to) & ~(from >= 16 ? 0xffffu : (1u << from) - 1));
 }
 
-/* Scores to weights, in place; keys that the query does not see keep weight 0. */
-static inline void attn_weights(const struct attn_pass *p, size_t q)
+/* Scores to weights, in place; keys that the query does not see get weight 0. */
+static inline void attn_weights(const struct attn_group *g, size_t i)
 {
-    struct attn_span span = p->span[q];
+    struct attn_span span = g->span[i];
     size_t first = span.from & ~(size_t)15;
-    float *s = p->s + q * KERNELS_CHUNK;
+    float *s = g->s + i * KERNELS_CHUNK;
     __m512 m = _mm512_set1_ps(-INFINITY), l = _mm512_setzero_ps();
     float most;
 
@@ -156,215 +136,156 @@ static inline void attn_weights(const struct attn_pass *p, size_t q)
         l = _mm512_add_ps(l, e);
         _mm512_store_ps(s + j, e);
     }
-    p->a->m[p->q0 + q] = most;
-    p->a->l[p->q0 + q] = tree16(l);
-}
-
-/* Keys [j, to) of the tile at j0 into 16 n_v elements of n_q outputs. */
-static inline __attribute__((always_inline)) void attn_values_block(const struct attn_pass *p,
-                                                                    size_t q, size_t n_q, size_t j0,
-                                                                    size_t j, size_t to, size_t d,
-                                                                    size_t n_v)
-{
-    const struct attn *a = p->a;
-    float *o = a->o + (p->q0 + q) * a->v_dim + d;
-    const float *s = p->s + q * KERNELS_CHUNK;
-    __m512 acc[4][8];
-
-    for (size_t i = 0; i < n_q; i++)
-        for (size_t v = 0; v < n_v; v++)
-            acc[i][v] =
-                _mm512_maskz_loadu_ps(tail16(a->v_dim - d - 16 * v), o + i * a->v_dim + 16 * v);
-    for (; j < to; j++) {
-        const float *row = p->tile + (j - j0) * p->v_pad + d;
-
-        for (size_t i = 0; i < n_q; i++) {
-            __m512 w = _mm512_set1_ps(s[i * KERNELS_CHUNK + j]);
-
-            for (size_t v = 0; v < n_v; v++)
-                acc[i][v] = _mm512_fmadd_ps(w, _mm512_load_ps(row + 16 * v), acc[i][v]);
-        }
-    }
-    for (size_t i = 0; i < n_q; i++)
-        for (size_t v = 0; v < n_v; v++)
-            _mm512_mask_storeu_ps(o + i * a->v_dim + 16 * v, tail16(a->v_dim - d - 16 * v),
-                                  acc[i][v]);
-}
-
-/* Whole blocks of elements first, then one vector at a time. */
-static inline __attribute__((always_inline)) void attn_values_of(const struct attn_pass *p,
-                                                                 size_t q, size_t n_q, size_t j0,
-                                                                 size_t j, size_t to)
-{
-    size_t d = 0, v_dim = p->a->v_dim;
-
-    for (; d + 64 <= v_dim; d += 64)
-        attn_values_block(p, q, n_q, j0, j, to, d, 4);
-    for (; d < v_dim; d += 16)
-        attn_values_block(p, q, n_q, j0, j, to, d, 1);
-}
-
-static inline __attribute__((always_inline)) void attn_values(const struct attn_pass *p,
-                                                              attn_load_fn *load)
-{
-    const struct attn *a = p->a;
-
-    for (size_t j0 = p->lo & ~(size_t)(ATTN_TILE - 1); j0 < p->hi; j0 += ATTN_TILE) {
-        size_t q = 0;
-
-        attn_fill(p, a->v, a->v_stride, j0, a->v_dim, p->v_pad, load);
-        while (q < p->n_q) {
-            size_t j = MAX(p->span[q].from, j0), to = MIN(p->span[q].to, j0 + ATTN_TILE);
-            size_t n = 1;
-
-            /* Queries that see the same of this tile go together: a weight of 0 would not do for an infinite value. */
-            while (n < 4 && q + n < p->n_q && MAX(p->span[q + n].from, j0) == j &&
-                   MIN(p->span[q + n].to, j0 + ATTN_TILE) == to)
-                n++;
-            if (n == 4)
-                attn_values_of(p, q, 4, j0, j, to);
-            else if (n >= 2)
-                attn_values_of(p, q, n = 2, j0, j, to);
-            else
-                attn_values_of(p, q, 1, j0, j, to);
-            q += n;
-        }
-    }
+    g->a->m[g->q + i] = most;
+    g->a->l[g->q + i] = tree16(l);
 }
 
 /*
- * One, two or four queries that see the same keys, as in decoding: too few to
- * pay for a tile, so each vector is decoded on its way into the sums.
+ * Adds n weighted rows to 16 n_v elements, those of the mask, of n_q outputs.
+ * n_q and n_v are constants of the caller and all loops but that of rows unroll.
  */
-static inline __attribute__((always_inline)) void attn_few_scores(const struct attn_pass *p,
-                                                                  size_t q, size_t n_q,
-                                                                  attn_load_fn *load)
+ATTN_INLINE void attn_add(const struct attn *a, float *o, size_t n_q, const float *weight,
+                          const char *row, size_t stride, size_t n, size_t d, size_t n_v,
+                          __mmask16 m, attn_load_fn *load)
 {
-    const struct attn *a = p->a;
-    const float *query = a->q + (p->q0 + q) * a->q_stride;
-    size_t n_k = 16 / n_q;
-
-    for (size_t j0 = p->lo; j0 < p->hi; j0 += n_k) {
-        __m512 acc[16], s;
-
-        for (size_t i = 0; i < 16; i++)
-            acc[i] = _mm512_setzero_ps();
-        for (size_t d = 0; d < a->head_dim; d += 16) {
-            __m512 qv[4];
-
-            for (size_t i = 0; i < n_q; i++)
-                qv[i] = _mm512_maskz_loadu_ps(tail16(a->head_dim - d), query + i * a->q_stride + d);
-            for (size_t j = 0; j < n_k; j++) {
-                /* Past the end the last key again: its score is not stored. */
-                size_t key = MIN(j0 + j, p->hi - 1);
-                __m512 kv = load((const char *)a->k + key * a->k_stride, d, a->head_dim);
-
-                for (size_t i = 0; i < n_q; i++)
-                    acc[i * n_k + j] = _mm512_fmadd_ps(qv[i], kv, acc[i * n_k + j]);
-            }
-        }
-        s = attn_cap(a, tree16x16(acc));
-        for (size_t i = 0; i < n_q; i++)
-            _mm512_mask_storeu_ps(
-                p->s + (q + i) * KERNELS_CHUNK + j0, tail16(MIN(n_k, p->hi - j0)),
-                _mm512_maskz_compress_ps((__mmask16)(tail16(n_k) << (i * n_k)), s));
-    }
-}
-
-static inline __attribute__((always_inline)) void attn_few_values(const struct attn_pass *p,
-                                                                  size_t q, size_t n_q, size_t d,
-                                                                  size_t n_v, attn_load_fn *load)
-{
-    const struct attn *a = p->a;
-    float *o = a->o + (p->q0 + q) * a->v_dim + d;
-    const float *s = p->s + q * KERNELS_CHUNK;
+    const char *end = row + n * stride;
     __m512 acc[4][8];
 
     for (size_t i = 0; i < n_q; i++)
         for (size_t v = 0; v < n_v; v++)
-            acc[i][v] = _mm512_setzero_ps();
-    for (size_t j = p->lo; j < p->hi; j++)
+            acc[i][v] = _mm512_maskz_loadu_ps(m, o + i * a->v_dim + d + 16 * v);
+    for (; row != end; row += stride, weight++)
         for (size_t v = 0; v < n_v; v++) {
-            __m512 x = load((const char *)a->v + j * a->v_stride, d + 16 * v, a->v_dim);
+            __m512 x = load(row, d + 16 * v, m);
 
             for (size_t i = 0; i < n_q; i++)
-                acc[i][v] = _mm512_fmadd_ps(_mm512_set1_ps(s[i * KERNELS_CHUNK + j]), x, acc[i][v]);
+                acc[i][v] =
+                    _mm512_fmadd_ps(_mm512_set1_ps(weight[i * KERNELS_CHUNK]), x, acc[i][v]);
         }
     for (size_t i = 0; i < n_q; i++)
         for (size_t v = 0; v < n_v; v++)
-            _mm512_mask_storeu_ps(o + i * a->v_dim + 16 * v, tail16(a->v_dim - d - 16 * v),
-                                  acc[i][v]);
+            _mm512_mask_storeu_ps(o + i * a->v_dim + d + 16 * v, m, acc[i][v]);
 }
 
-static inline __attribute__((always_inline)) void attn_few(const struct attn_pass *p, size_t q,
-                                                           size_t n_q, attn_load_fn *load)
+/* The same for whole outputs: as many elements at once as registers hold. */
+ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, const float *weight,
+                               const char *row, size_t stride, size_t n, attn_load_fn *load)
 {
-    size_t d = 0, v_dim = p->a->v_dim;
+    size_t d = 0;
 
-    attn_few_scores(p, q, n_q, load);
+    for (; n_q < 4 && d + 128 <= a->v_dim; d += 128)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 8, ATTN_ALL, load);
+    for (; d + 64 <= a->v_dim; d += 64)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 4, ATTN_ALL, load);
+    for (; d < a->v_dim; d += 16)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 1, tail16(a->v_dim - d), load);
+}
+
+/* One key at a time, where there are fewer of them than a block has. */
+ATTN_INLINE void attn_scores_short(const struct attn_group *g, size_t n_q, attn_load_fn *load)
+{
+    const struct attn *a = g->a;
+
     for (size_t i = 0; i < n_q; i++)
-        attn_weights(p, q + i);
-    for (; n_q < 4 && d + 128 <= v_dim; d += 128)
-        attn_few_values(p, q, n_q, d, 8, load);
-    for (; d + 64 <= v_dim; d += 64)
-        attn_few_values(p, q, n_q, d, 4, load);
-    for (; d < v_dim; d += 16)
-        attn_few_values(p, q, n_q, d, 1, load);
+        for (size_t j = g->span[i].from; j < g->span[i].to; j++) {
+            const char *key = (const char *)a->k + j * a->k_stride;
+            const float *query = a->q + (g->q + i) * a->q_stride;
+            __m512 acc = _mm512_setzero_ps();
+
+            for (size_t d = 0; d < a->head_dim; d += 16) {
+                __mmask16 m = tail16(a->head_dim - d);
+
+                acc = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, query + d), load(key, d, m), acc);
+            }
+            acc = attn_cap(a, _mm512_set1_ps(tree16(acc)));
+            g->s[i * KERNELS_CHUNK + j] = _mm512_cvtss_f32(acc);
+        }
 }
 
-static inline bool attn_is_few(const struct attn_pass *p)
+ATTN_INLINE void attn_scores(const struct attn_group *g, size_t n_q, attn_load_fn *load)
 {
-    bool same = p->n_q <= 4 && p->lo < p->hi;
+    const struct attn *a = g->a;
+    size_t n_k = 16 / n_q;
 
-    for (size_t q = 0; q < p->n_q && same; q++)
-        same = p->span[q].from == p->lo && p->span[q].to == p->hi;
-    return same;
-}
-
-static inline __attribute__((always_inline)) void attn_one_pass(const struct attn_pass *p,
-                                                                attn_load_fn *load)
-{
-    size_t q = 0;
-
-    if (attn_is_few(p)) {
-        if (p->n_q == 4)
-            attn_few(p, 0, 4, load);
-        else if (p->n_q >= 2)
-            attn_few(p, 0, 2, load);
-        if (p->n_q % 2)
-            attn_few(p, p->n_q - 1, 1, load);
+    if (g->any.from + n_k > g->any.to) {
+        attn_scores_short(g, n_q, load);
         return;
     }
-    memset(p->a->o + p->q0 * p->a->v_dim, 0, p->n_q * p->a->v_dim * sizeof(float));
-    attn_scores(p, load);
-    for (; q < p->n_q; q++)
-        attn_weights(p, q);
-    attn_values(p, load);
+    for (size_t j = g->any.from; j < g->any.to; j += n_k) {
+        /* The last block begins early: some scores are computed again, to the same bits. */
+        size_t j0 = MIN(j, g->any.to - n_k);
+
+        attn_block(a, a->q + g->q * a->q_stride, n_q, (const char *)a->k + j0 * a->k_stride,
+                   a->k_stride, g->s + j0, load);
+    }
 }
 
-static inline __attribute__((always_inline)) void attn_avx512(const struct attn *a,
-                                                              attn_load_fn *load)
+/* The values [from, to) into n_q outputs, beginning with that of query i. */
+ATTN_INLINE void attn_values(const struct attn_group *g, size_t i, size_t n_q, size_t from,
+                             size_t to, attn_load_fn *load)
 {
-    _Alignas(64) float s[ATTN_PASS * KERNELS_CHUNK];
-    _Alignas(64) float tile[ATTN_TILE * KERNELS_HEAD_MAX];
-    struct attn_pass p = {
-        .a = a,
-        .k_pad = (a->head_dim + 15) & ~(size_t)15,
-        .v_pad = (a->v_dim + 15) & ~(size_t)15,
-        .s = s,
-        .tile = tile,
-    };
+    const struct attn *a = g->a;
 
-    for (; p.q0 < a->n_q; p.q0 += ATTN_PASS) {
-        p.n_q = MIN(a->n_q - p.q0, (size_t)ATTN_PASS);
-        p.lo = KERNELS_CHUNK;
-        p.hi = 0;
-        for (size_t q = 0; q < p.n_q; q++) {
-            p.span[q] = a->spans ? a->spans[p.q0 + q]
-                                 : (struct attn_span){(uint32_t)a->from, (uint32_t)a->to};
-            p.lo = MIN(p.lo, p.span[q].from);
-            p.hi = MAX(p.hi, p.span[q].to);
-        }
-        attn_one_pass(&p, load);
+    if (from < to)
+        attn_add_rows(a, a->o + (g->q + i) * a->v_dim, n_q, g->s + i * KERNELS_CHUNK + from,
+                      (const char *)a->v + from * a->v_stride, a->v_stride, to - from, load);
+}
+
+/*
+ * Keys that only some queries see are added for those alone, in order before
+ * and after what is common: a weight of 0 would spoil an infinite value.
+ */
+ATTN_INLINE void attn_group(struct attn_group *g, size_t n_q, attn_load_fn *load)
+{
+    struct attn_span all = g->all;
+
+    attn_scores(g, n_q, load);
+    for (size_t i = 0; i < n_q; i++)
+        attn_weights(g, i);
+    if (all.from >= all.to)
+        all = (struct attn_span){KERNELS_CHUNK, KERNELS_CHUNK};
+    for (size_t i = 0; i < n_q && n_q > 1; i++)
+        attn_values(g, i, 1, g->span[i].from, MIN(g->span[i].to, all.from), load);
+    attn_values(g, 0, n_q, all.from, all.to, load);
+    for (size_t i = 0; i < n_q && n_q > 1; i++)
+        attn_values(g, i, 1, all.to, g->span[i].to, load);
+}
+
+static inline void attn_spans(struct attn_group *g, size_t n_q)
+{
+    const struct attn *a = g->a;
+
+    g->any = (struct attn_span){KERNELS_CHUNK, 0};
+    g->all = (struct attn_span){0, KERNELS_CHUNK};
+    for (size_t i = 0; i < n_q; i++) {
+        struct attn_span span = {(uint32_t)a->from, (uint32_t)a->to};
+
+        if (a->spans)
+            span = a->spans[g->q + i];
+        g->span[i] = span;
+        g->any.from = MIN(g->any.from, span.from);
+        g->any.to = MAX(g->any.to, span.to);
+        g->all.from = MAX(g->all.from, span.from);
+        g->all.to = MIN(g->all.to, span.to);
+    }
+}
+
+ATTN_INLINE void attn_avx512(const struct attn *a, attn_load_fn *load)
+{
+    _Alignas(64) float s[4 * KERNELS_CHUNK];
+    struct attn_group g = {.a = a, .s = s};
+
+    memset(a->o, 0, a->n_q * a->v_dim * sizeof(float));
+    for (; g.q + 4 <= a->n_q; g.q += 4) {
+        attn_spans(&g, 4);
+        attn_group(&g, 4, load);
+    }
+    for (; g.q + 2 <= a->n_q; g.q += 2) {
+        attn_spans(&g, 2);
+        attn_group(&g, 2, load);
+    }
+    for (; g.q < a->n_q; g.q++) {
+        attn_spans(&g, 1);
+        attn_group(&g, 1, load);
     }
 }

@@ -3,9 +3,9 @@
 
 KERNEL(attn, f16, avx512);
 
-static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, size_t n)
+static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, __mmask16 mask)
 {
-    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(tail16(n - d), (const uint16_t *)row + d));
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + d));
 }
 
 void attn_f16_avx512(const struct attn *a)

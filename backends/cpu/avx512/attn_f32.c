@@ -3,9 +3,9 @@
 
 KERNEL(attn, f32, avx512);
 
-static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, size_t n)
+static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, __mmask16 mask)
 {
-    return _mm512_maskz_loadu_ps(tail16(n - d), (const float *)row + d);
+    return _mm512_maskz_loadu_ps(mask, (const float *)row + d);
 }
 
 void attn_f32_avx512(const struct attn *a)

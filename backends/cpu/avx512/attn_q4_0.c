@@ -5,12 +5,12 @@
 KERNEL(attn, q4_0, avx512);
 
 /* Elements 0 … 15 of a block are the low nibbles, 16 … 31 the high ones. */
-static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, size_t n)
+static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, __mmask16 mask)
 {
     const struct block_q4_0 *b = (const struct block_q4_0 *)row + d / 32;
     __m128i q = _mm_loadu_si128((const __m128i *)b->qs);
 
-    (void)n; /* rows are whole blocks */
+    (void)mask; /* rows are whole blocks */
     q = _mm_and_si128(d % 32 ? _mm_srli_epi16(q, 4) : q, _mm_set1_epi8(15));
     q = _mm_sub_epi8(q, _mm_set1_epi8(8));
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)),

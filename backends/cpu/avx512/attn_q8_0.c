@@ -4,12 +4,12 @@
 
 KERNEL(attn, q8_0, avx512);
 
-static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, size_t n)
+static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, __mmask16 mask)
 {
     const struct block_q8_0 *b = (const struct block_q8_0 *)row + d / 32;
     __m128i q = _mm_loadu_si128((const __m128i *)(b->qs + d % 32));
 
-    (void)n; /* rows are whole blocks */
+    (void)mask; /* rows are whole blocks */
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)),
                          _mm512_set1_ps(_cvtsh_ss(b->d)));
 }
