@@ -58,6 +58,8 @@ void worker_read_mail(struct engine *e)
     while (mailbox_has(e->inbox) && (l = mailbox_take(e->inbox)))
         l->deliver(l, e);
     fail_overdue(e);
+    if (e->worker.running) /* or the loop does it, which also asks when to look again */
+        loader_expire(e, clock_ms());
 }
 
 /* A load goes on when somebody else waits for the model. */

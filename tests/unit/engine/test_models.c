@@ -218,6 +218,36 @@ START_TEST(an_idle_model_leaves_when_its_time_has_passed)
 }
 END_TEST
 
+static void wait_for_the_other(struct told *t)
+{
+    rig_wait_state(t->rig, "m1", MODEL_LISTED);
+    ck_assert(!t->ended);
+}
+
+START_TEST(an_idle_model_leaves_also_while_another_works)
+{
+    struct load_spec spec = {.target = "m1", .ttl_ms = 1, .pin = -1};
+    struct rig r;
+    struct told t = {.at_text = wait_for_the_other};
+    struct request *q;
+    struct answer a;
+    struct job_sink sink;
+    struct err err;
+
+    rig_open(&r, 2, 0, NULL);
+    rig_load(&r, "m0");
+    sink = rig_sink(&r, &a);
+    ck_assert_int_gt(engine_load(r.e, &spec, &sink, &err), 0);
+    q = rig_completion("m0", "long", 480);
+    q->n = 4; /* long enough for a test that is not scheduled for a while */
+    rig_run(&r, q, &t);
+    ck_assert(t.meddled && a.ended);
+    answer_clear(&a);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(keep_alive_of_a_request_overrides_the_time_to_live)
 {
     struct engine_options o = {.queue_max = 2, .ttl_ms = 0};
@@ -324,7 +354,7 @@ START_TEST(a_file_that_has_vanished_fails_and_is_tried_again)
     static char name[] = "gone";
     struct tiny_model m = {.family = "llama", .n_ctx = 512};
     struct engine_model_entry entry = {.name = name, .ttl_ms = -1};
-    char path[] = "/tmp/rnbd-test-XXXXXX";
+    char path[] = P_tmpdir "/rnbd-test-XXXXXX";
     struct rig r;
     struct told t = {0};
     struct model_status st;
@@ -410,6 +440,7 @@ TCase *tcase_engine_models(void)
     tcase_add_test(tc, a_busy_model_is_not_unloaded);
     tcase_add_test(tc, force_ends_the_requests_of_a_busy_model_and_unloads_it);
     tcase_add_test(tc, an_idle_model_leaves_when_its_time_has_passed);
+    tcase_add_test(tc, an_idle_model_leaves_also_while_another_works);
     tcase_add_test(tc, keep_alive_of_a_request_overrides_the_time_to_live);
     tcase_add_test(tc, the_model_used_least_recently_leaves_when_another_needs_its_bytes);
     tcase_add_test(tc, a_pinned_model_does_not_make_room_and_the_refusal_has_the_sum);
