@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 
 static void add_pos(struct render *r, struct args *a, size_t *cap, struct value v)
 {

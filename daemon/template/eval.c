@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "common/alloc.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 
 static _Noreturn void fail_operands(struct render *r, const char *op, struct value a,
                                     struct value b)
@@ -169,7 +169,7 @@ struct value eval_binary(struct render *r, enum node_type op, struct value a, st
     if (op == NODE_MUL)
         return multiply(r, a, b);
     if (op == NODE_MOD && a.type == VALUE_STRING)
-        return value_text(format_percent(r, a.text, value_known(r, b)));
+        return value_text(show_percent(r, a.text, value_known(r, b)));
     fail_operands(r, names[op], a, b);
 }
 
@@ -409,10 +409,10 @@ static struct value eval_dict(struct render *r, const struct node *n)
 
 static struct value eval_concat(struct render *r, const struct node *n)
 {
-    const struct text *t = format_str(r, eval(r, n->items[0]));
+    const struct text *t = show_str(r, eval(r, n->items[0]));
 
     for (size_t i = 1; i < n->n_items; i++)
-        t = text_concat(r, t, format_str(r, eval(r, n->items[i])));
+        t = text_concat(r, t, show_str(r, eval(r, n->items[i])));
     return value_text(t);
 }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 
 void scope_set(struct render *r, struct scope *s, const struct name *name, struct value v)
 {
@@ -241,7 +241,7 @@ static void exec_call_block(struct render *r, const struct node *n)
     kw[args.n_kw] = (struct kwarg){"caller", 6, TEMPLATE_ORIGIN_TRUSTED, make_macro(r, n, true)};
     args.kw = kw;
     args.n_kw++;
-    format_add_str(r, r->out, call_value(r, callee, &args));
+    show_add_str(r, r->out, call_value(r, callee, &args));
 }
 
 static enum flow exec_with(struct render *r, const struct node *n)
@@ -290,7 +290,7 @@ static enum flow exec_node(struct render *r, const struct node *n)
     switch (n->type) {
     case NODE_BODY: return exec_body(r, n);
     case NODE_TEXT: buffer_add_text(r, r->out, n->constant.text); break;
-    case NODE_PRINT: format_add_str(r, r->out, eval(r, n->a)); break;
+    case NODE_PRINT: show_add_str(r, r->out, eval(r, n->a)); break;
     case NODE_IF: return exec_if(r, n);
     case NODE_FOR: run_loop(r, n, eval(r, n->b), 1); break;
     case NODE_SET: assign(r, n->a, eval(r, n->b)); break;
@@ -299,7 +299,7 @@ static enum flow exec_node(struct render *r, const struct node *n)
     case NODE_CALL_BLOCK: exec_call_block(r, n); break;
     case NODE_FILTER_BLOCK:
         v = exec_capture(r, n->body, scope_below(r, r->scope));
-        format_add_str(r, r->out, apply_chain(r, n->b, v));
+        show_add_str(r, r->out, apply_chain(r, n->b, v));
         break;
     case NODE_WITH: return exec_with(r, n);
     case NODE_BREAK: return FLOW_BREAK;

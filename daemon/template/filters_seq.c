@@ -3,7 +3,7 @@
 
 #include "common/alloc.h"
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 #include "daemon/template/sort.h"
 #include "daemon/template/text.h"
 
@@ -64,14 +64,14 @@ static struct value filter_join(struct render *r, struct value v, const struct a
     struct items items = value_items(r, v);
     const struct value *with = args_get(a, 0, "d");
     struct attr_path path = attr_path_of(r, args_get(a, 1, "attribute"));
-    const struct text *between = with ? format_str(r, *with) : value_cstr(r, "").text;
+    const struct text *between = with ? show_str(r, *with) : value_cstr(r, "").text;
     struct buffer b = {0};
 
     args_check(r, a, "join", 2, "d attribute");
     for (size_t i = 0; i < items.n; i++) {
         if (i)
             buffer_add_text(r, &b, between);
-        format_add_str(r, &b, attr_path_get(r, &path, items.p[i]));
+        show_add_str(r, &b, attr_path_get(r, &path, items.p[i]));
     }
     return value_text(buffer_text(r, &b));
 }
@@ -123,7 +123,7 @@ static struct value filter_map(struct render *r, struct value v, const struct ar
     if (attribute)
         args_check(r, a, "map", 0, "attribute default");
     else
-        name = text_cstr(r, format_str(r, args_need(r, a, 0, "filter", "map")));
+        name = text_cstr(r, show_str(r, args_need(r, a, 0, "filter", "map")));
     for (size_t i = 0; i < items.n; i++) {
         struct value mapped = attribute ? attr_path_get(r, &path, items.p[i])
                                         : filter_apply(r, name, items.p[i], &rest);
@@ -144,7 +144,7 @@ static struct value select_items(struct render *r, struct value v, const struct 
     struct attr_path path = {0};
     struct args rest = args_after(a, attr ? 2 : 1);
     const struct value *test = args_get(a, attr ? 1 : 0, "");
-    const char *name = test ? text_cstr(r, format_str(r, *test)) : NULL;
+    const char *name = test ? text_cstr(r, show_str(r, *test)) : NULL;
 
     if (attr) {
         struct value first = args_need(r, a, 0, "attribute", "selectattr");
@@ -183,7 +183,7 @@ static struct value filter_rejectattr(struct render *r, struct value v, const st
 
 static struct value filter_attr(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *name = format_str(r, args_need(r, a, 0, "name", "attr"));
+    const struct text *name = show_str(r, args_need(r, a, 0, "name", "attr"));
 
     if (v.type == VALUE_DICT && !method_find(r, v, text_cstr(r, name)))
         return value_undefined_key(r, v, value_text(name));

@@ -6,31 +6,31 @@
 
 #include "common/alloc.h"
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 #include "daemon/template/text.h"
 
 static struct value filter_upper(struct render *r, struct value v, const struct args *a)
 {
     (void)a;
-    return value_text(text_case(r, format_str(r, v), TEXT_UPPER));
+    return value_text(text_case(r, show_str(r, v), TEXT_UPPER));
 }
 
 static struct value filter_lower(struct render *r, struct value v, const struct args *a)
 {
     (void)a;
-    return value_text(text_case(r, format_str(r, v), TEXT_LOWER));
+    return value_text(text_case(r, show_str(r, v), TEXT_LOWER));
 }
 
 static struct value filter_capitalize(struct render *r, struct value v, const struct args *a)
 {
     (void)a;
-    return value_text(text_case(r, format_str(r, v), TEXT_CAPITALIZE));
+    return value_text(text_case(r, show_str(r, v), TEXT_CAPITALIZE));
 }
 
 /* A word begins after white space and after - ( { [ <; Python's title() is another one. */
 static struct value filter_title(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     struct buffer b = {0};
     size_t at = 0;
 
@@ -54,29 +54,29 @@ static struct value filter_title(struct render *r, struct value v, const struct 
 static struct value filter_trim(struct render *r, struct value v, const struct args *a)
 {
     args_check(r, a, "trim", 1, "chars");
-    return value_text(text_strip(r, format_str(r, v), args_text(r, a, 0, "chars"), TEXT_BOTH));
+    return value_text(text_strip(r, show_str(r, v), args_text(r, a, 0, "chars"), TEXT_BOTH));
 }
 
 static struct value filter_replace(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *old = format_str(r, args_need(r, a, 0, "old", "replace"));
-    const struct text *with = format_str(r, args_need(r, a, 1, "new", "replace"));
+    const struct text *old = show_str(r, args_need(r, a, 0, "old", "replace"));
+    const struct text *with = show_str(r, args_need(r, a, 1, "new", "replace"));
 
     args_check(r, a, "replace", 3, "old new count");
-    return value_text(text_replace(r, format_str(r, v), old, with, args_int(r, a, 2, "count", -1)));
+    return value_text(text_replace(r, show_str(r, v), old, with, args_int(r, a, 2, "count", -1)));
 }
 
 static struct value filter_string(struct render *r, struct value v, const struct args *a)
 {
     (void)a;
-    return value_text(format_str(r, v));
+    return value_text(show_str(r, v));
 }
 
 static struct value filter_escape(struct render *r, struct value v, const struct args *a)
 {
     static const char from[] = "&<>'\"";
     static const char *const to[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     struct buffer b = {0};
 
     (void)a;
@@ -105,13 +105,13 @@ static struct value filter_format(struct render *r, struct value v, const struct
         dict_put(r, d, value_text(text_borrow(r, a->kw[i].name, a->kw[i].len, a->kw[i].origin)),
                  a->kw[i].value);
     return value_text(
-        format_percent(r, format_str(r, v),
-                       a->n_kw ? value_dict(d) : (struct value){.type = VALUE_TUPLE, .list = l}));
+        show_percent(r, show_str(r, v),
+                     a->n_kw ? value_dict(d) : (struct value){.type = VALUE_TUPLE, .list = l}));
 }
 
 static struct value filter_center(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     int64_t width = args_int(r, a, 0, "width", 80);
     size_t len = text_length(r, t);
     size_t n = width > (int64_t)len ? (size_t)width - len : 0;
@@ -126,7 +126,7 @@ static struct value filter_indent(struct render *r, struct value v, const struct
     bool first = args_bool(r, a, 1, "first", false);
     bool blank = args_bool(r, a, 2, "blank", false);
     const struct text *newline = value_cstr(r, "\n").text;
-    const struct list *lines = text_lines(r, text_concat(r, format_str(r, v), newline), false);
+    const struct list *lines = text_lines(r, text_concat(r, show_str(r, v), newline), false);
     const struct text *by;
     struct buffer b = {0};
 
@@ -147,7 +147,7 @@ static struct value filter_indent(struct render *r, struct value v, const struct
 
 static struct value filter_truncate(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     int64_t length = args_int(r, a, 0, "length", 255);
     const struct text *end = args_text(r, a, 2, "end");
     int64_t leeway = args_int(r, a, 3, "leeway", 5);
@@ -172,7 +172,7 @@ static struct value filter_truncate(struct render *r, struct value v, const stru
 
 static struct value filter_wordcount(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     int64_t n = 0;
     bool inside = false;
 
@@ -191,7 +191,7 @@ static struct value filter_wordcount(struct render *r, struct value v, const str
 
 static struct value filter_striptags(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     struct buffer b = {0};
     bool tag = false, space = false;
 
@@ -219,7 +219,7 @@ static struct value filter_striptags(struct render *r, struct value v, const str
 
 static struct value filter_urlencode(struct render *r, struct value v, const struct args *a)
 {
-    const struct text *t = format_str(r, v);
+    const struct text *t = show_str(r, v);
     struct buffer b = {0};
     char hex[4];
 
@@ -373,7 +373,7 @@ static struct value filter_tojson(struct render *r, struct value v, const struct
 {
     const struct value *indent = args_get(a, 1, "indent");
     const struct value *separators = args_get(a, 2, "separators");
-    struct format_json how = {.indent = -1, .item_separator = ", ", .key_separator = ": "};
+    struct show_json how = {.indent = -1, .item_separator = ", ", .key_separator = ": "};
     struct buffer b = {0};
 
     args_check(r, a, "tojson", 4, "ensure_ascii indent separators sort_keys");
@@ -391,7 +391,7 @@ static struct value filter_tojson(struct render *r, struct value v, const struct
         how.item_separator = text_cstr(r, separators->list->items[0].text);
         how.key_separator = text_cstr(r, separators->list->items[1].text);
     }
-    format_add_json(r, &b, v, &how);
+    show_add_json(r, &b, v, &how);
     return value_text(buffer_text(r, &b));
 }
 

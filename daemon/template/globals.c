@@ -5,7 +5,7 @@
 
 #include "common/alloc.h"
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 
 static struct value call_range(struct render *r, const struct args *a)
 {
@@ -73,7 +73,7 @@ static struct value call_joiner(struct render *r, const struct args *a)
 
 static struct value call_raise(struct render *r, const struct args *a)
 {
-    const struct text *t = format_str(r, args_need(r, a, 0, "message", "raise_exception()"));
+    const struct text *t = show_str(r, args_need(r, a, 0, "message", "raise_exception()"));
 
     arena_fail(&r->arena, ERR_INVALID, "%s", text_cstr(r, t));
 }

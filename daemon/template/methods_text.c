@@ -5,7 +5,7 @@
 #include <utf8proc.h>
 
 #include "common/alloc.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 #include "daemon/template/text.h"
 
 static const struct text *need_text(struct render *r, const struct args *a, size_t i,
@@ -516,7 +516,7 @@ static struct value str_islower(struct render *r, struct value self, const struc
 
 static struct value str_format(struct render *r, struct value self, const struct args *a)
 {
-    return value_text(format_braces(r, self.text, a));
+    return value_text(show_braces(r, self.text, a));
 }
 
 #define ROW(name)                                                                                  \

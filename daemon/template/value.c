@@ -8,7 +8,7 @@
 #include "common/alloc.h"
 #include "common/hash.h"
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 #include "daemon/template/text.h"
 
 #define INDEX_FROM    8 /* items a dict searches one after the other */
@@ -47,7 +47,7 @@ struct value value_undefined_key(struct render *r, struct value object, struct v
         return undefined(r, shown, text_cstr(r, text_sub(r, key.text, 0, MIN(key.text->len, 80))),
                          false);
     if (key.type == VALUE_INT)
-        format_add_repr(r, &b, key);
+        show_add_repr(r, &b, key);
     else
         buffer_adds(r, &b, value_type_name(key));
     return undefined(r, shown, text_cstr(r, buffer_text(r, &b)), true);

@@ -1,5 +1,5 @@
-/* str(), repr() and JSON.  See format.h. */
-#include "daemon/template/format.h"
+/* str(), repr() and JSON.  See show.h. */
+#include "daemon/template/show.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "daemon/template/eval.h"
 
-const char *format_int(__int128 i, char *buf)
+const char *show_int(__int128 i, char *buf)
 {
     unsigned __int128 u = i < 0 ? -(unsigned __int128)i : (unsigned __int128)i;
     char *p = buf + 47;
@@ -46,7 +46,7 @@ static int shortest(double d, char digits[20])
     return (int)strtol(exp + 1, NULL, 10);
 }
 
-const char *format_float(double d, char *buf)
+const char *show_float(double d, char *buf)
 {
     char digits[20];
     int exp, n;
@@ -136,7 +136,7 @@ static void add_list(struct render *r, struct buffer *b, const struct list *l, c
     for (size_t i = 0; i < l->n; i++) {
         if (i)
             buffer_adds(r, b, ", ");
-        format_add_repr(r, b, l->items[i]);
+        show_add_repr(r, b, l->items[i]);
     }
     if (ends[0] == '(' && l->n == 1)
         buffer_addc(r, b, ',', TEMPLATE_ORIGIN_TRUSTED);
@@ -149,9 +149,9 @@ static void add_dict(struct render *r, struct buffer *b, const struct dict *d)
     for (size_t i = 0; i < d->n; i++) {
         if (i)
             buffer_adds(r, b, ", ");
-        format_add_repr(r, b, d->items[i].key);
+        show_add_repr(r, b, d->items[i].key);
         buffer_adds(r, b, ": ");
-        format_add_repr(r, b, d->items[i].value);
+        show_add_repr(r, b, d->items[i].value);
     }
     buffer_adds(r, b, "}");
 }
@@ -162,17 +162,17 @@ static void add_range(struct render *r, struct buffer *b, const struct range *ra
     __int128 end = range->start + (__int128)range->step * (__int128)range->n;
 
     buffer_adds(r, b, "range(");
-    buffer_adds(r, b, format_int(range->start, start));
+    buffer_adds(r, b, show_int(range->start, start));
     buffer_adds(r, b, ", ");
-    buffer_adds(r, b, format_int(end, stop));
+    buffer_adds(r, b, show_int(end, stop));
     if (range->step != 1) {
         buffer_adds(r, b, ", ");
-        buffer_adds(r, b, format_int(range->step, step));
+        buffer_adds(r, b, show_int(range->step, step));
     }
     buffer_adds(r, b, ")");
 }
 
-void format_add_repr(struct render *r, struct buffer *b, struct value v)
+void show_add_repr(struct render *r, struct buffer *b, struct value v)
 {
     char text[48];
 
@@ -181,8 +181,8 @@ void format_add_repr(struct render *r, struct buffer *b, struct value v)
     case VALUE_UNDEFINED: buffer_adds(r, b, "Undefined"); break;
     case VALUE_NONE: buffer_adds(r, b, "None"); break;
     case VALUE_BOOL: buffer_adds(r, b, v.boolean ? "True" : "False"); break;
-    case VALUE_INT: buffer_adds(r, b, format_int(v.integer, text)); break;
-    case VALUE_FLOAT: buffer_adds(r, b, format_float(v.real, text)); break;
+    case VALUE_INT: buffer_adds(r, b, show_int(v.integer, text)); break;
+    case VALUE_FLOAT: buffer_adds(r, b, show_float(v.real, text)); break;
     case VALUE_STRING: add_quoted(r, b, v.text); break;
     case VALUE_LIST: add_list(r, b, v.list, "[]"); break;
     case VALUE_TUPLE: add_list(r, b, v.list, "()"); break;
@@ -201,21 +201,21 @@ void format_add_repr(struct render *r, struct buffer *b, struct value v)
     render_leave(r);
 }
 
-void format_add_str(struct render *r, struct buffer *b, struct value v)
+void show_add_str(struct render *r, struct buffer *b, struct value v)
 {
     if (v.type == VALUE_STRING)
         buffer_add_text(r, b, v.text);
     else if (v.type != VALUE_UNDEFINED)
-        format_add_repr(r, b, v);
+        show_add_repr(r, b, v);
 }
 
-const struct text *format_str(struct render *r, struct value v)
+const struct text *show_str(struct render *r, struct value v)
 {
     struct buffer b = {0};
 
     if (v.type == VALUE_STRING)
         return v.text;
-    format_add_str(r, &b, v);
+    show_add_str(r, &b, v);
     return buffer_text(r, &b);
 }
 
@@ -267,9 +267,8 @@ static void add_json_key(struct render *r, struct buffer *b, struct value key, b
     case VALUE_INT:
     case VALUE_FLOAT:
         buffer_adds(r, b, "\"");
-        buffer_adds(r, b,
-                    key.type == VALUE_INT ? format_int(key.integer, text)
-                                          : format_float(key.real, text));
+        buffer_adds(
+            r, b, key.type == VALUE_INT ? show_int(key.integer, text) : show_float(key.real, text));
         buffer_adds(r, b, "\"");
         return;
     default:
@@ -277,7 +276,7 @@ static void add_json_key(struct render *r, struct buffer *b, struct value key, b
     }
 }
 
-static void json_break(struct render *r, struct buffer *b, const struct format_json *how, int deep)
+static void json_break(struct render *r, struct buffer *b, const struct show_json *how, int deep)
 {
     if (how->indent < 0)
         return;
@@ -302,10 +301,10 @@ static struct dict_item *sorted_items(struct render *r, const struct dict *d)
 }
 
 static void add_json(struct render *r, struct buffer *b, struct value v,
-                     const struct format_json *how, int deep);
+                     const struct show_json *how, int deep);
 
 static void add_json_dict(struct render *r, struct buffer *b, const struct dict *d,
-                          const struct format_json *how, int deep)
+                          const struct show_json *how, int deep)
 {
     const struct dict_item *items = how->sort_keys ? sorted_items(r, d) : d->items;
 
@@ -324,7 +323,7 @@ static void add_json_dict(struct render *r, struct buffer *b, const struct dict 
 }
 
 static void add_json_list(struct render *r, struct buffer *b, const struct list *l,
-                          const struct format_json *how, int deep)
+                          const struct show_json *how, int deep)
 {
     buffer_adds(r, b, "[");
     for (size_t i = 0; i < l->n; i++) {
@@ -339,7 +338,7 @@ static void add_json_list(struct render *r, struct buffer *b, const struct list 
 }
 
 static void add_json(struct render *r, struct buffer *b, struct value v,
-                     const struct format_json *how, int deep)
+                     const struct show_json *how, int deep)
 {
     char text[48];
 
@@ -347,10 +346,10 @@ static void add_json(struct render *r, struct buffer *b, struct value v,
     switch (v.type) {
     case VALUE_NONE: buffer_adds(r, b, "null"); break;
     case VALUE_BOOL: buffer_adds(r, b, v.boolean ? "true" : "false"); break;
-    case VALUE_INT: buffer_adds(r, b, format_int(v.integer, text)); break;
+    case VALUE_INT: buffer_adds(r, b, show_int(v.integer, text)); break;
     case VALUE_FLOAT:
         if (isfinite(v.real))
-            buffer_adds(r, b, format_float(v.real, text));
+            buffer_adds(r, b, show_float(v.real, text));
         else
             buffer_adds(r, b, isnan(v.real) ? "NaN" : v.real > 0 ? "Infinity" : "-Infinity");
         break;
@@ -363,8 +362,7 @@ static void add_json(struct render *r, struct buffer *b, struct value v,
     render_leave(r);
 }
 
-void format_add_json(struct render *r, struct buffer *b, struct value v,
-                     const struct format_json *how)
+void show_add_json(struct render *r, struct buffer *b, struct value v, const struct show_json *how)
 {
     add_json(r, b, v, how, 0);
 }

@@ -1,4 +1,4 @@
-/* "%" formatting and str.format: one specification, two spellings of it.  See format.h. */
+/* "%" formatting and str.format: one specification, two spellings of it.  See show.h. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "common/alloc.h"
 #include "common/utf8.h"
 #include "daemon/template/eval.h"
-#include "daemon/template/format.h"
+#include "daemon/template/show.h"
 
 #define MAX_PRECISION 100
 #define MAX_WIDTH     100000
@@ -143,7 +143,7 @@ static void add_float(struct render *r, struct buffer *b, const struct spec *s, 
     if (!isfinite(d))
         snprintf(text, sizeof text, "%s", isnan(d) ? "nan" : "inf");
     else if (s->type == 0 && s->precision < 0)
-        snprintf(text, sizeof text, "%s", format_float(size, shown));
+        snprintf(text, sizeof text, "%s", show_float(size, shown));
     else
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -164,7 +164,7 @@ static const struct text *repr_text(struct render *r, struct value v)
 {
     struct buffer b = {0};
 
-    format_add_repr(r, &b, v);
+    show_add_repr(r, &b, v);
     return buffer_text(r, &b);
 }
 
@@ -240,7 +240,7 @@ static void percent_value(struct render *r, struct buffer *b, const struct spec 
         right.zero = false;
         if (!right.align)
             right.align = '>';
-        add_string(r, b, &right, format_str(r, v));
+        add_string(r, b, &right, show_str(r, v));
         return;
     }
     case 'r':
@@ -270,7 +270,7 @@ static void percent_value(struct render *r, struct buffer *b, const struct spec 
     }
 }
 
-const struct text *format_percent(struct render *r, const struct text *f, struct value args)
+const struct text *show_percent(struct render *r, const struct text *f, struct value args)
 {
     struct percent p = {.args = args};
     struct buffer b = {0};
@@ -370,7 +370,7 @@ static void add_by_spec(struct render *r, struct buffer *b, struct value v, cons
     struct spec s;
 
     if (f->len == 0) {
-        format_add_str(r, b, v);
+        show_add_str(r, b, v);
         return;
     }
     s = read_spec(r, f);
@@ -436,7 +436,7 @@ static void add_field(struct render *r, struct buffer *b, const struct args *arg
 
         if (how != 'r' && how != 's' && how != 'a')
             render_fail(r, "str.format knows no conversion '%c'", how);
-        v = value_text(how == 's' ? format_str(r, v) : repr_text(r, v));
+        v = value_text(how == 's' ? show_str(r, v) : repr_text(r, v));
         end += 2;
     }
     if (end < inside->len && inside->p[end] != ':')
@@ -445,7 +445,7 @@ static void add_field(struct render *r, struct buffer *b, const struct args *arg
     add_by_spec(r, b, v, text_sub(r, inside, end, inside->len - end));
 }
 
-const struct text *format_braces(struct render *r, const struct text *f, const struct args *args)
+const struct text *show_braces(struct render *r, const struct text *f, const struct args *args)
 {
     struct buffer b = {0};
     size_t next = 0;
