@@ -283,6 +283,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
+    exchange_look_for_resets(h);
     for (struct connection **at = &h->connections; *at;) {
         struct connection *c = *at;
         int64_t limit =

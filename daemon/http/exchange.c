@@ -1,9 +1,12 @@
 /* A request on its way to its answer, whole or as a stream of server-sent events; see http_priv.h. */
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/keyvalq_struct.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "common/alloc.h"
 #include "daemon/http/http_priv.h"
@@ -16,6 +19,7 @@ struct exchange {
     struct reply *reply;
     uint64_t id;
     bool begun;              /* the head of a stream has been sent */
+    bool early;              /* the client has sent more already, which waits in the kernel */
     struct event *closed;    /* the client has hung up */
     struct event *keepalive; /* time for a comment */
 };
@@ -139,9 +143,37 @@ static void cut(struct exchange *x)
  */
 static void on_closed(evutil_socket_t fd, short what, void *arg)
 {
-    (void)fd;
-    (void)what;
-    cut(arg);
+    struct exchange *x = arg;
+    char byte;
+    ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    if (what & EV_CLOSED || n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
+        cut(x);
+        return;
+    }
+    /* Early bytes stay where they are; while they are there, only the close is waited for. */
+    if (n > 0 && !x->early) {
+        x->early = true;
+        event_assign(x->closed, x->http->base, fd, EV_CLOSED, on_closed, x);
+    }
+    event_add(x->closed, NULL);
+}
+
+/*
+ * A connection that is reset is no EV_CLOSED for libevent, but an EV_READ,
+ * which is not waited for where early bytes would raise it all the time.
+ */
+void exchange_look_for_resets(struct http *h)
+{
+    struct exchange *x, *next;
+
+    for (x = h->exchanges; x; x = next) {
+        struct pollfd p = {.fd = event_get_fd(x->closed)};
+
+        next = x->next;
+        if (x->early && poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP))
+            cut(x);
+    }
 }
 
 /* -- streams ------------------------------------------------------------------------------------------ */
@@ -283,7 +315,7 @@ void exchange_start(struct http *h, struct evhttp_request *req, struct request *
     h->exchanges = x;
     evhttp_connection_set_closecb(x->con, on_dropped, x);
     fd = bufferevent_getfd(evhttp_connection_get_bufferevent(x->con));
-    x->closed = event_new(h->base, fd, EV_CLOSED, on_closed, x);
+    x->closed = event_new(h->base, fd, EV_READ | EV_CLOSED, on_closed, x);
     event_add(x->closed, NULL);
     if (reply_streams(take_reply) && h->opt.keepalive_ms > 0) {
         x->keepalive = event_new(h->base, -1, EV_PERSIST, on_keepalive, x);

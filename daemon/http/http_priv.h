@@ -74,6 +74,7 @@ void routes_on_request(struct evhttp_request *req, void *http); /* evhttp's gene
 void exchange_start(struct http *h, struct evhttp_request *req, struct request *take_request,
                     struct reply *take_reply);
 void exchange_end_all(struct http *h);
+void exchange_look_for_resets(struct http *h); /* now and then */
 void exchange_send(struct http *h, struct evhttp_request *req, int status, const char *type,
                    const struct str *body);
 void exchange_send_error(struct http *h, struct evhttp_request *req, const struct err *error);

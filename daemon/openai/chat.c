@@ -85,11 +85,13 @@ static int check_message(const json_t *m, size_t at, struct err *err)
                                         NULL};
     const char *role;
     const json_t *audio, *function;
+    char name[32];
     int r;
 
     if (!json_is_object(m))
         return wrong_message(err, at, "", "an object");
-    r = json_only_keys(m, known, err);
+    snprintf(name, sizeof name, "messages[%zu]", at);
+    r = params_only_keys(m, name, known, err);
     if (r < 0)
         return r;
     role = json_string_value(json_object_get(m, "role"));

@@ -39,6 +39,10 @@ int params_parse(struct parse *p, const json_t *body, const struct field *own, s
 /* "must be …" errors in one voice. */
 int params_wrong(struct err *err, const char *name, const char *must_be);
 
+/* Refuses fields of the object called name that are not in the NULL-terminated list. */
+int params_only_keys(const json_t *object, const char *name, const char *const *keys,
+                     struct err *err);
+
 struct reply *reply_create(enum request_kind kind, const struct reply_options *opt,
                            unsigned n_choices);
 

@@ -9,6 +9,18 @@
 #include "common/units.h"
 #include "daemon/openai/openai_priv.h"
 
+int params_only_keys(const json_t *object, const char *name, const char *const *keys,
+                     struct err *err)
+{
+    char param[96];
+    struct err inner;
+
+    if (json_only_keys(object, keys, &inner) >= 0)
+        return 0;
+    snprintf(param, sizeof param, "%.32s.%.60s", name, inner.param);
+    return err_set_param(err, inner.kind, param, "in '%s' %s", name, inner.text);
+}
+
 int params_wrong(struct err *err, const char *name, const char *must_be)
 {
     return err_set_param(err, ERR_INVALID, name, "'%s' must be %s", name, must_be);
@@ -106,7 +118,7 @@ static int parse_stream_options(struct parse *p, const char *name, const json_t 
 
     if (!json_is_object(value))
         return params_wrong(err, name, "an object");
-    r = json_only_keys(value, known, err);
+    r = params_only_keys(value, name, known, err);
     if (r >= 0)
         r = json_get_bool(value, "include_usage", &p->reply.include_usage, err);
     if (r >= 0)

@@ -1,0 +1,61 @@
+#!/bin/bash
+# The queue: comments while waiting, 429 with Retry-After when full, a longest wait, other models in between.
+. ./lib.sh
+
+cat >"$T/rnbd.conf" <<C
+[queue]
+length = 3
+wait = 3s
+[http]
+keepalive = 200ms
+C
+start --model tiny="$TINY" --model slow="$SLOW"
+py <<'P'
+rpc("model.load", target="slow")
+rpc("model.load", target="tiny")
+first = connect()
+first.sendall(raw_request(long_body(8000)))
+wait_for("the first to run", lambda: [r["step"] for r in requests()] == ["DECODING"])
+waiting = connect()
+waiting.sendall(raw_request(chat_body(stream=True)))
+plain = connect()
+plain.sendall(raw_request(chat_body()))
+third = connect()
+third.sendall(raw_request(chat_body(stream=True)))
+wait_for("three to wait", lambda: len(requests()) == 4)
+check([r["step"] for r in requests()] == ["DECODING"] + ["QUEUED"] * 3, "one runs, three wait", requests())
+a = chat()
+check(a.status == 429, "the fourth that waits is refused", a.status, a.body)
+check(a.headers.get("retry-after", "").isdigit(), "with Retry-After", a.headers)
+check(a.error["type"] == "rate_limit_error", "and its type", a.body)
+m = Rpc().call("generate", model="tiny", prompt="x")
+check(m.get("error", {}).get("code") == -32029, "the same by RPC", m)
+third.close()
+wait_for("the third to leave", lambda: len(requests()) == 3)
+time.sleep(1)
+first.close()
+got = b""
+while b"[DONE]" not in got:
+    more = waiting.recv(65536)
+    if not more:
+        break
+    got += more
+comments = got.count(b": waiting\n\n")
+check(3 <= comments <= 20, "comments while it waits", comments, got[:300])
+check(b"[DONE]" in got, "and then the answer", got[-200:])
+check(plain.recv(100).startswith(b"HTTP/1.1 200"), "the one without a stream is answered")
+# Too long in the queue.
+first = connect()
+first.sendall(raw_request(long_body(8000)))
+wait_for("the first to run", lambda: [r["step"] for r in requests()] == ["DECODING"])
+began = time.monotonic()
+a = chat()
+took = time.monotonic() - began
+check(a.status == 408, "too long a wait is a timeout", a.status, a.body)
+check(2.5 < took < 5, "after queue.wait", took)
+a = http("POST", "/v1/chat/completions", chat_body(stream=True))
+check(a.status == 200 and b'"timeout_error"' in a.body, "in a stream that has begun it is an event", a.status, a.body[-300:])
+first.close()
+wait_for("the end", idle)
+P
+finish
