@@ -1,10 +1,10 @@
 /*
- * attn_avx2 - the attention of one chunk, for any format that can decode a row
- * into floats.
+ * attn_avx2 - the attention of one chunk, for any format that can decode eight
+ * elements of a row.
  *
- * Sixteen keys (then values) at a time are decoded into a tile in L1 and meet
- * up to ATTN_PASS queries there.  Two vectors are the sixteen partial sums of a
- * score; every sum has the order of scalar/attn_scalar.h.
+ * One, two or four queries at a time meet all keys and then all values; each
+ * vector is decoded on its way into the sums.  Two vectors are the sixteen
+ * partial sums of a score; every sum has the order of scalar/attn_scalar.h.
  */
 #pragma once
 
@@ -15,20 +15,19 @@
 #include "backends/cpu/kernels.h"
 #include "common/alloc.h"
 
-#define ATTN_PASS 16 /* queries: their scores stay in L1 */
-#define ATTN_TILE 16 /* keys */
+#define ATTN_INLINE static inline __attribute__((always_inline))
 
-/* Decodes n elements into out, which has room for a multiple of 16; the rest becomes zero. */
-typedef void attn_decode_fn(const void *row, float *out, size_t n);
+/* Elements d … d + 7 of a row, n of them and zeros; formats in blocks have whole vectors only. */
+typedef __m256 attn_load_fn(const void *row, size_t d, size_t n);
 
-struct attn_pass {
+/* Queries that go together. */
+struct attn_group {
     const struct attn *a;
-    size_t q0, n_q;
-    struct attn_span span[ATTN_PASS];
-    size_t lo, hi; /* keys that any query sees */
-    size_t k_pad, v_pad;
-    float *s;    /* [n_q][KERNELS_CHUNK] scores, then weights */
-    float *tile; /* [ATTN_TILE][pad] */
+    size_t q;                 /* the first */
+    struct attn_span span[4]; /* of each */
+    struct attn_span any;     /* keys that one of them sees */
+    struct attn_span all;     /* keys that all of them see; empty when from ≥ to */
+    float *s;                 /* [n_q][KERNELS_CHUNK] scores, then weights */
 };
 
 /* Lanes 0 … 3 = kernels_tree16() of four sums whose upper halves are already added. */
@@ -43,55 +42,65 @@ static inline __m128 tree8x4(const __m256 v[4])
     return _mm_add_ps(_mm_shuffle_ps(p, q, 0x88), _mm_shuffle_ps(p, q, 0xdd));
 }
 
-/* The scores of query q against four keys of the tile. */
-static inline void attn_scores_block(const struct attn_pass *p, size_t q, size_t j0, size_t k)
+static inline __m256 attn_cap(const struct attn *a, __m256 s)
 {
-    const struct attn *a = p->a;
-    const float *query = a->q + (p->q0 + q) * a->q_stride;
-    const float *key = p->tile + k * p->k_pad;
-    __m256 lo[4], hi[4];
+    s = _mm256_mul_ps(s, _mm256_set1_ps(a->scale));
+    if (a->soft_cap != 0.0f)
+        s = _mm256_mul_ps(tanh8(_mm256_div_ps(s, _mm256_set1_ps(a->soft_cap))),
+                          _mm256_set1_ps(a->soft_cap));
+    return s;
+}
 
-    for (int j = 0; j < 4; j++)
-        lo[j] = hi[j] = _mm256_setzero_ps();
-    for (size_t d = 0; d < a->head_dim; d += 16) {
-        __m256 ql = load8(query + d, a->head_dim - d);
-        __m256 qh = load8(query + d + 8, left8(a->head_dim, d + 8));
+/*
+ * The elements d … d + 15, n of them, of n_q queries against 4 / n_q keys, into
+ * the sums of 4 scores.  n_q is a constant of the caller and all loops unroll.
+ */
+ATTN_INLINE void attn_step(const struct attn *a, const float *query, size_t n_q, const char *key,
+                           size_t stride, size_t d, size_t n, __m256 lo[4], __m256 hi[4],
+                           attn_load_fn *load)
+{
+    size_t n_k = 4 / n_q;
 
-        for (size_t j = 0; j < 4; j++) {
-            const float *row = key + j * p->k_pad + d;
+    for (size_t k = 0; k < n_k; k++) {
+        __m256 kl = load(key + k * stride, d, n);
+        __m256 kh = load(key + k * stride, d + 8, left8(n, 8));
 
-            lo[j] = _mm256_fmadd_ps(ql, _mm256_load_ps(row), lo[j]);
-            hi[j] = _mm256_fmadd_ps(qh, _mm256_load_ps(row + 8), hi[j]);
+        for (size_t i = 0; i < n_q; i++) {
+            const float *q = query + i * a->q_stride + d;
+
+            lo[i * n_k + k] = _mm256_fmadd_ps(load8(q, n), kl, lo[i * n_k + k]);
+            hi[i * n_k + k] = _mm256_fmadd_ps(load8(q + 8, left8(n, 8)), kh, hi[i * n_k + k]);
         }
     }
-    for (int j = 0; j < 4; j++)
-        lo[j] = _mm256_add_ps(lo[j], hi[j]);
-    _mm_store_ps(p->s + q * KERNELS_CHUNK + j0 + k, tree8x4(lo));
 }
 
-/* Rows [j0, j0 + 16) of keys or values into the tile; those that nobody sees may not be there. */
-static inline __attribute__((always_inline)) void attn_fill(const struct attn_pass *p,
-                                                            const void *rows, size_t stride,
-                                                            size_t j0, size_t dim, size_t pad,
-                                                            attn_decode_fn *decode)
+/* The scores of n_q queries and 4 / n_q keys, before scale, stored at s. */
+ATTN_INLINE void attn_block(const struct attn *a, const float *query, size_t n_q, const char *key,
+                            size_t stride, float *s, attn_load_fn *load)
 {
-    for (size_t j = 0; j < ATTN_TILE; j++)
-        if (j0 + j >= p->lo && j0 + j < p->hi)
-            decode((const char *)rows + (j0 + j) * stride, p->tile + j * pad, dim);
-        else
-            memset(p->tile + j * pad, 0, pad * sizeof(float));
-}
+    __m256 lo[4], hi[4];
+    __m128 v;
+    size_t d = 0;
 
-static inline __attribute__((always_inline)) void attn_scores(const struct attn_pass *p,
-                                                              attn_decode_fn *decode)
-{
-    const struct attn *a = p->a;
-
-    for (size_t j0 = p->lo & ~(size_t)(ATTN_TILE - 1); j0 < p->hi; j0 += ATTN_TILE) {
-        attn_fill(p, a->k, a->k_stride, j0, a->head_dim, p->k_pad, decode);
-        for (size_t q = 0; q < p->n_q; q++)
-            for (size_t k = 0; k < ATTN_TILE; k += 4)
-                attn_scores_block(p, q, j0, k);
+    for (size_t i = 0; i < 4; i++)
+        lo[i] = hi[i] = _mm256_setzero_ps();
+    for (; d + 16 <= a->head_dim; d += 16)
+        attn_step(a, query, n_q, key, stride, d, 16, lo, hi, load);
+    if (d < a->head_dim)
+        attn_step(a, query, n_q, key, stride, d, a->head_dim - d, lo, hi, load);
+    for (size_t i = 0; i < 4; i++)
+        lo[i] = _mm256_add_ps(lo[i], hi[i]);
+    v = tree8x4(lo);
+    if (n_q == 1) {
+        _mm_storeu_ps(s, v);
+    } else if (n_q == 2) {
+        _mm_storel_pi((__m64 *)s, v);
+        _mm_storeh_pi((__m64 *)(s + KERNELS_CHUNK), v);
+    } else {
+        _mm_store_ss(s, v);
+        _mm_store_ss(s + KERNELS_CHUNK, _mm_movehdup_ps(v));
+        _mm_store_ss(s + 2 * KERNELS_CHUNK, _mm_movehl_ps(v, v));
+        _mm_store_ss(s + 3 * KERNELS_CHUNK, _mm_shuffle_ps(v, v, 0xff));
     }
 }
 
@@ -101,15 +110,6 @@ static inline __m256 attn_mask(struct attn_span span, size_t j)
     size_t from = span.from > j ? span.from - j : 0, to = span.to > j ? span.to - j : 0;
 
     return _mm256_castsi256_ps(_mm256_andnot_si256(tail8(from), tail8(to)));
-}
-
-static inline __m256 attn_cap(const struct attn *a, __m256 s)
-{
-    s = _mm256_mul_ps(s, _mm256_set1_ps(a->scale));
-    if (a->soft_cap != 0.0f)
-        s = _mm256_mul_ps(tanh8(_mm256_div_ps(s, _mm256_set1_ps(a->soft_cap))),
-                          _mm256_set1_ps(a->soft_cap));
-    return s;
 }
 
 static inline __m256 attn_weights8(float *s, struct attn_span span, size_t j, __m256 m)
@@ -122,17 +122,17 @@ static inline __m256 attn_weights8(float *s, struct attn_span span, size_t j, __
 }
 
 /* Sums to scores and to weights, in place; keys that the query does not see get weight 0. */
-static inline void attn_weights(const struct attn_pass *p, size_t q)
+static inline void attn_weights(const struct attn_group *g, size_t i)
 {
     const __m256 least = _mm256_set1_ps(-INFINITY);
-    struct attn_span span = p->span[q];
+    struct attn_span span = g->span[i];
     size_t first = span.from & ~(size_t)15;
-    float *s = p->s + q * KERNELS_CHUNK;
+    float *s = g->s + i * KERNELS_CHUNK;
     __m256 m = least, lo = _mm256_setzero_ps(), hi = _mm256_setzero_ps();
     float most;
 
     for (size_t j = first; j < span.to; j += 8) {
-        __m256 v = attn_cap(p->a, _mm256_load_ps(s + j));
+        __m256 v = attn_cap(g->a, _mm256_load_ps(s + j));
 
         _mm256_store_ps(s + j, v);
         m = _mm256_max_ps(_mm256_blendv_ps(least, v, attn_mask(span, j)), m);
@@ -143,104 +143,160 @@ static inline void attn_weights(const struct attn_pass *p, size_t q)
         lo = _mm256_add_ps(lo, attn_weights8(s, span, j, m));
         hi = _mm256_add_ps(hi, attn_weights8(s, span, j + 8, m));
     }
-    p->a->m[p->q0 + q] = most;
-    p->a->l[p->q0 + q] = tree16(lo, hi);
+    g->a->m[g->q + i] = most;
+    g->a->l[g->q + i] = tree16(lo, hi);
 }
 
-/* Keys [j, to) of the tile at j0 into 8 n_v elements of n_q outputs. */
-static inline __attribute__((always_inline)) void attn_values_block(const struct attn_pass *p,
-                                                                    size_t q, size_t n_q, size_t j0,
-                                                                    size_t j, size_t to, size_t d,
-                                                                    size_t n_v)
+/*
+ * Adds n weighted rows to 8 n_v elements, or to the first `left` of 8, of n_q
+ * outputs.  n_q and n_v are constants of the caller and all loops but that of
+ * rows unroll.
+ */
+ATTN_INLINE void attn_add(const struct attn *a, float *o, size_t n_q, const float *weight,
+                          const char *row, size_t stride, size_t n, size_t d, size_t n_v,
+                          size_t left, attn_load_fn *load)
 {
-    const struct attn *a = p->a;
-    float *o = a->o + (p->q0 + q) * a->v_dim + d;
-    const float *s = p->s + q * KERNELS_CHUNK;
-    __m256 acc[2][8];
+    const char *end = row + n * stride;
+    __m256 acc[4][8];
 
     for (size_t i = 0; i < n_q; i++)
         for (size_t v = 0; v < n_v; v++)
-            acc[i][v] = load8(o + i * a->v_dim + 8 * v, a->v_dim - d - 8 * v);
-    for (; j < to; j++) {
-        const float *row = p->tile + (j - j0) * p->v_pad + d;
+            acc[i][v] = load8(o + i * a->v_dim + d + 8 * v, left);
+    for (; row != end; row += stride, weight++)
+        for (size_t v = 0; v < n_v; v++) {
+            __m256 x = load(row, d + 8 * v, left);
 
-        for (size_t i = 0; i < n_q; i++) {
-            __m256 w = _mm256_set1_ps(s[i * KERNELS_CHUNK + j]);
-
-            for (size_t v = 0; v < n_v; v++)
-                acc[i][v] = _mm256_fmadd_ps(w, _mm256_load_ps(row + 8 * v), acc[i][v]);
+            for (size_t i = 0; i < n_q; i++)
+                acc[i][v] =
+                    _mm256_fmadd_ps(_mm256_set1_ps(weight[i * KERNELS_CHUNK]), x, acc[i][v]);
         }
-    }
     for (size_t i = 0; i < n_q; i++)
         for (size_t v = 0; v < n_v; v++)
-            store8(o + i * a->v_dim + 8 * v, a->v_dim - d - 8 * v, acc[i][v]);
+            store8(o + i * a->v_dim + d + 8 * v, left, acc[i][v]);
 }
 
-/* Whole blocks of elements first, then one vector at a time. */
-static inline __attribute__((always_inline)) void attn_values_of(const struct attn_pass *p,
-                                                                 size_t q, size_t n_q, size_t j0,
-                                                                 size_t j, size_t to)
+/* The same for whole outputs: as many elements at once as registers hold. */
+ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, const float *weight,
+                               const char *row, size_t stride, size_t n, attn_load_fn *load)
 {
-    size_t d = 0, v_dim = p->a->v_dim, n_v = n_q == 1 ? 8 : 4;
+    size_t d = 0;
 
-    for (; d + 8 * n_v <= v_dim; d += 8 * n_v)
-        attn_values_block(p, q, n_q, j0, j, to, d, n_v);
-    for (; d < v_dim; d += 8)
-        attn_values_block(p, q, n_q, j0, j, to, d, 1);
+    for (; n_q == 1 && d + 64 <= a->v_dim; d += 64)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 8, 8, load);
+    for (; n_q <= 2 && d + 32 <= a->v_dim; d += 32)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 4, 8, load);
+    for (; d + 16 <= a->v_dim; d += 16)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 2, 8, load);
+    for (; d < a->v_dim; d += 8)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 1, a->v_dim - d, load);
 }
 
-static inline __attribute__((always_inline)) void attn_values(const struct attn_pass *p,
-                                                              attn_decode_fn *decode)
+/* One key at a time, where there are fewer of them than a block has. */
+ATTN_INLINE void attn_scores_short(const struct attn_group *g, size_t n_q, attn_load_fn *load)
 {
-    const struct attn *a = p->a;
+    const struct attn *a = g->a;
 
-    for (size_t j0 = p->lo & ~(size_t)(ATTN_TILE - 1); j0 < p->hi; j0 += ATTN_TILE) {
-        size_t q = 0;
+    for (size_t i = 0; i < n_q; i++)
+        for (size_t j = g->span[i].from; j < g->span[i].to; j++) {
+            const char *key = (const char *)a->k + j * a->k_stride;
+            const float *query = a->q + (g->q + i) * a->q_stride;
+            __m256 lo = _mm256_setzero_ps(), hi = _mm256_setzero_ps();
 
-        attn_fill(p, a->v, a->v_stride, j0, a->v_dim, p->v_pad, decode);
-        while (q < p->n_q) {
-            size_t j = MAX(p->span[q].from, j0), to = MIN(p->span[q].to, j0 + ATTN_TILE);
+            for (size_t d = 0; d < a->head_dim; d += 16) {
+                size_t n = a->head_dim - d;
 
-            /* Two go together when they see the same: a weight of 0 would spoil an infinite value. */
-            if (q + 1 < p->n_q && MAX(p->span[q + 1].from, j0) == j &&
-                MIN(p->span[q + 1].to, j0 + ATTN_TILE) == to) {
-                attn_values_of(p, q, 2, j0, j, to);
-                q += 2;
-            } else {
-                attn_values_of(p, q, 1, j0, j, to);
-                q++;
+                lo = _mm256_fmadd_ps(load8(query + d, n), load(key, d, n), lo);
+                hi = _mm256_fmadd_ps(load8(query + d + 8, left8(n, 8)),
+                                     load(key, d + 8, left8(n, 8)), hi);
             }
+            g->s[i * KERNELS_CHUNK + j] = tree16(lo, hi);
         }
+}
+
+ATTN_INLINE void attn_scores(const struct attn_group *g, size_t n_q, attn_load_fn *load)
+{
+    const struct attn *a = g->a;
+    size_t n_k = 4 / n_q;
+
+    if (g->any.from + n_k > g->any.to) {
+        attn_scores_short(g, n_q, load);
+        return;
+    }
+    for (size_t j = g->any.from; j < g->any.to; j += n_k) {
+        /* The last block begins early: some scores are computed again, to the same bits. */
+        size_t j0 = MIN(j, g->any.to - n_k);
+
+        attn_block(a, a->q + g->q * a->q_stride, n_q, (const char *)a->k + j0 * a->k_stride,
+                   a->k_stride, g->s + j0, load);
     }
 }
 
-static inline __attribute__((always_inline)) void attn_avx2(const struct attn *a,
-                                                            attn_decode_fn *decode)
+/* The values [from, to) into n_q outputs, beginning with that of query i. */
+ATTN_INLINE void attn_values(const struct attn_group *g, size_t i, size_t n_q, size_t from,
+                             size_t to, attn_load_fn *load)
 {
-    _Alignas(64) float s[ATTN_PASS * KERNELS_CHUNK];
-    _Alignas(64) float tile[ATTN_TILE * KERNELS_HEAD_MAX];
-    struct attn_pass p = {
-        .a = a,
-        .k_pad = (a->head_dim + 15) & ~(size_t)15,
-        .v_pad = (a->v_dim + 15) & ~(size_t)15,
-        .s = s,
-        .tile = tile,
-    };
+    const struct attn *a = g->a;
+
+    if (from < to)
+        attn_add_rows(a, a->o + (g->q + i) * a->v_dim, n_q, g->s + i * KERNELS_CHUNK + from,
+                      (const char *)a->v + from * a->v_stride, a->v_stride, to - from, load);
+}
+
+/*
+ * Keys that only some queries see are added for those alone, in order before
+ * and after what is common: a weight of 0 would spoil an infinite value.
+ */
+ATTN_INLINE void attn_group(struct attn_group *g, size_t n_q, attn_load_fn *load)
+{
+    struct attn_span all = g->all;
+
+    attn_scores(g, n_q, load);
+    for (size_t i = 0; i < n_q; i++)
+        attn_weights(g, i);
+    if (all.from >= all.to)
+        all = (struct attn_span){KERNELS_CHUNK, KERNELS_CHUNK};
+    for (size_t i = 0; i < n_q && n_q > 1; i++)
+        attn_values(g, i, 1, g->span[i].from, MIN(g->span[i].to, all.from), load);
+    attn_values(g, 0, n_q, all.from, all.to, load);
+    for (size_t i = 0; i < n_q && n_q > 1; i++)
+        attn_values(g, i, 1, all.to, g->span[i].to, load);
+}
+
+static inline void attn_spans(struct attn_group *g, size_t n_q)
+{
+    const struct attn *a = g->a;
+
+    g->any = (struct attn_span){KERNELS_CHUNK, 0};
+    g->all = (struct attn_span){0, KERNELS_CHUNK};
+    for (size_t i = 0; i < n_q; i++) {
+        struct attn_span span = {(uint32_t)a->from, (uint32_t)a->to};
+
+        if (a->spans)
+            span = a->spans[g->q + i];
+        g->span[i] = span;
+        g->any.from = MIN(g->any.from, span.from);
+        g->any.to = MAX(g->any.to, span.to);
+        g->all.from = MAX(g->all.from, span.from);
+        g->all.to = MIN(g->all.to, span.to);
+    }
+}
+
+ATTN_INLINE void attn_avx2(const struct attn *a, attn_load_fn *load)
+{
+    _Alignas(32) float s[4 * KERNELS_CHUNK];
+    struct attn_group g = {.a = a, .s = s};
 
     memset(a->o, 0, a->n_q * a->v_dim * sizeof(float));
-    for (; p.q0 < a->n_q; p.q0 += ATTN_PASS) {
-        p.n_q = MIN(a->n_q - p.q0, (size_t)ATTN_PASS);
-        p.lo = KERNELS_CHUNK;
-        p.hi = 0;
-        for (size_t q = 0; q < p.n_q; q++) {
-            p.span[q] = a->spans ? a->spans[p.q0 + q]
-                                 : (struct attn_span){(uint32_t)a->from, (uint32_t)a->to};
-            p.lo = MIN(p.lo, p.span[q].from);
-            p.hi = MAX(p.hi, p.span[q].to);
-        }
-        attn_scores(&p, decode);
-        for (size_t q = 0; q < p.n_q; q++)
-            attn_weights(&p, q);
-        attn_values(&p, decode);
+    for (; g.q + 4 <= a->n_q; g.q += 4) {
+        attn_spans(&g, 4);
+        attn_group(&g, 4, load);
+    }
+    for (; g.q + 2 <= a->n_q; g.q += 2) {
+        attn_spans(&g, 2);
+        attn_group(&g, 2, load);
+    }
+    for (; g.q < a->n_q; g.q++) {
+        attn_spans(&g, 1);
+        attn_group(&g, 1, load);
     }
 }

@@ -3,8 +3,9 @@
 
 KERNEL(attn, f16, avx2);
 
-static inline __m256 halves(const uint16_t *x, size_t n)
+static inline __attribute__((always_inline)) __m256 load(const void *row, size_t d, size_t n)
 {
+    const uint16_t *x = (const uint16_t *)row + d;
     uint16_t last[8] = {0};
 
     if (n >= 8)
@@ -13,17 +14,7 @@ static inline __m256 halves(const uint16_t *x, size_t n)
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)last));
 }
 
-static inline void decode(const void *row, float *out, size_t n)
-{
-    const uint16_t *x = row;
-
-    for (size_t d = 0; d < n; d += 16) {
-        _mm256_store_ps(out + d, halves(x + d, n - d));
-        _mm256_store_ps(out + d + 8, halves(x + d + 8, left8(n, d + 8)));
-    }
-}
-
 void attn_f16_avx2(const struct attn *a)
 {
-    attn_avx2(a, decode);
+    attn_avx2(a, load);
 }

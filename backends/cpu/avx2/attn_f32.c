@@ -3,17 +3,12 @@
 
 KERNEL(attn, f32, avx2);
 
-static inline void decode(const void *row, float *out, size_t n)
+static inline __attribute__((always_inline)) __m256 load(const void *row, size_t d, size_t n)
 {
-    const float *x = row;
-
-    for (size_t d = 0; d < n; d += 16) {
-        _mm256_store_ps(out + d, load8(x + d, n - d));
-        _mm256_store_ps(out + d + 8, load8(x + d + 8, left8(n, d + 8)));
-    }
+    return load8((const float *)row + d, n);
 }
 
 void attn_f32_avx2(const struct attn *a)
 {
-    attn_avx2(a, decode);
+    attn_avx2(a, load);
 }

@@ -4,32 +4,20 @@
 
 KERNEL(attn, q4_0, avx2);
 
-static inline void put16(float *out, __m128i nibbles, __m256 d)
-{
-    __m128i q = _mm_sub_epi8(nibbles, _mm_set1_epi8(8));
-    __m256 lo = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q));
-    __m256 hi = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(q, 8)));
-
-    _mm256_store_ps(out, _mm256_mul_ps(lo, d));
-    _mm256_store_ps(out + 8, _mm256_mul_ps(hi, d));
-}
-
 /* Elements 0 … 15 of a block are the low nibbles, 16 … 31 the high ones. */
-static inline void decode(const void *row, float *out, size_t n)
+static inline __attribute__((always_inline)) __m256 load(const void *row, size_t d, size_t n)
 {
-    const struct block_q4_0 *b = row;
-    const __m128i low = _mm_set1_epi8(15);
+    const struct block_q4_0 *b = (const struct block_q4_0 *)row + d / 32;
+    __m128i q = _mm_loadl_epi64((const __m128i *)(b->qs + d % 16));
 
-    for (size_t i = 0; i < n; i += 32, b++) {
-        __m256 d = _mm256_set1_ps(_cvtsh_ss(b->d));
-        __m128i q = _mm_loadu_si128((const __m128i *)b->qs);
-
-        put16(out + i, _mm_and_si128(q, low), d);
-        put16(out + i + 16, _mm_and_si128(_mm_srli_epi16(q, 4), low), d);
-    }
+    (void)n; /* rows are whole blocks */
+    q = _mm_and_si128(d % 32 < 16 ? q : _mm_srli_epi16(q, 4), _mm_set1_epi8(15));
+    q = _mm_sub_epi8(q, _mm_set1_epi8(8));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)),
+                         _mm256_set1_ps(_cvtsh_ss(b->d)));
 }
 
 void attn_q4_0_avx2(const struct attn *a)
 {
-    attn_avx2(a, decode);
+    attn_avx2(a, load);
 }

@@ -4,23 +4,17 @@
 
 KERNEL(attn, q8_0, avx2);
 
-static inline void decode(const void *row, float *out, size_t n)
+static inline __attribute__((always_inline)) __m256 load(const void *row, size_t d, size_t n)
 {
-    const struct block_q8_0 *b = row;
+    const struct block_q8_0 *b = (const struct block_q8_0 *)row + d / 32;
+    __m128i q = _mm_loadl_epi64((const __m128i *)(b->qs + d % 32));
 
-    for (size_t i = 0; i < n; i += 32, b++) {
-        __m256 d = _mm256_set1_ps(_cvtsh_ss(b->d));
-
-        for (size_t h = 0; h < 32; h += 8) {
-            __m128i q = _mm_loadl_epi64((const __m128i *)(b->qs + h));
-
-            _mm256_store_ps(out + i + h,
-                            _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)), d));
-        }
-    }
+    (void)n; /* rows are whole blocks */
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(q)),
+                         _mm256_set1_ps(_cvtsh_ss(b->d)));
 }
 
 void attn_q8_0_avx2(const struct attn *a)
 {
-    attn_avx2(a, decode);
+    attn_avx2(a, load);
 }
