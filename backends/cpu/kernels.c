@@ -22,6 +22,7 @@ enum {
 #define TWIN_OF_matvec(fmt)     matvec_##fmt##_scalar
 #define TWIN_OF_attn(fmt)       attn_##fmt##_scalar
 #define TWIN_OF_attn_merge(fmt) attn_merge_##fmt##_scalar
+#define TWIN_OF_encode(fmt)     encode_##fmt##_scalar
 #define TWIN_OF_rmsnorm(fmt)    rmsnorm_##fmt##_scalar
 #define TWIN_OF_add(fmt)        add_##fmt##_scalar
 #define TWIN_OF_mul(fmt)        mul_##fmt##_scalar
@@ -63,6 +64,7 @@ struct choice {
 #define TAKE_pack(fmt, tier)       c->pack[BIT_OF(tier)][ACT_OF_##fmt] = pack_##fmt##_##tier
 #define TAKE_attn(fmt, tier)       c->k->attn[FORMAT_##fmt] = attn_##fmt##_##tier
 #define TAKE_attn_merge(fmt, tier) c->k->attn_merge = attn_merge_##fmt##_##tier
+#define TAKE_encode(fmt, tier)     c->k->encode[FORMAT_##fmt] = encode_##fmt##_##tier
 #define TAKE_rmsnorm(fmt, tier)    c->k->rmsnorm = rmsnorm_##fmt##_##tier
 #define TAKE_add(fmt, tier)        c->k->add = add_##fmt##_##tier
 #define TAKE_mul(fmt, tier)        c->k->mul = mul_##fmt##_##tier

@@ -162,6 +162,9 @@ typedef void attn_fn(const struct attn *a);
 typedef void attn_merge_fn(float *acc_m, float *acc_l, float *acc_o, float m, float l,
                            const float *o, size_t v_dim);
 
+/* n floats into a cache, to the bits of the format's from_f32 (but for those of a NaN). */
+typedef void encode_fn(const float *x, void *out, size_t n);
+
 /* -- selection -------------------------------------------------------------------- */
 
 #define KERNEL(op, fmt, tier) op##_fn op##_##fmt##_##tier
@@ -175,6 +178,7 @@ struct kernels {
     size_t (*pack_bytes[FORMAT_COUNT])(size_t n);
     attn_fn *attn[FORMAT_COUNT]; /* by kv format: f16, q8_0, q4_0, f32 */
     attn_merge_fn *attn_merge;
+    encode_fn *encode[FORMAT_COUNT]; /* NULL: the format's own from_f32 */
     rmsnorm_fn *rmsnorm;
     add_fn *add;
     mul_fn *mul;

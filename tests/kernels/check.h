@@ -27,6 +27,7 @@ union kernel {
     pack_fn *pack;
     attn_fn *attn;
     attn_merge_fn *attn_merge;
+    encode_fn *encode;
     rmsnorm_fn *rmsnorm;
     add_fn *add;
     mul_fn *mul;
@@ -114,6 +115,7 @@ int check_gemm(const struct row *r);
 int check_pack(const struct row *r);
 int check_attn(const struct row *r);
 int check_attn_merge(const struct row *r);
+int check_encode(const struct row *r);
 int check_rmsnorm(const struct row *r);
 int check_add(const struct row *r);
 int check_mul(const struct row *r);

@@ -268,6 +268,52 @@ int check_attn_merge(const struct row *r)
     return each_length(r, call_merge, NULL);
 }
 
+/* -- caches ----------------------------------------------------------------------------- */
+
+/* Every exponent and sign of f32 with random fractions, and the ties of rounding. */
+static void all_sizes(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = (uint32_t)check_random();
+
+        if (check_random() % 2)
+            bits &= 0xffffe000u | (uint32_t)(check_random() % 2 << 12);
+        memcpy(&x[i], &bits, sizeof(bits));
+        if (isnan(x[i]))
+            x[i] = check_normal();
+    }
+}
+
+int check_encode(const struct row *r)
+{
+    static float x[MAX_N];
+    static unsigned char want[MAX_N * sizeof(float)];
+    const struct format *f = format_of_name(r->fmt);
+    size_t e = f->block_elems;
+    int bad = 0;
+
+    for (size_t n = e; n <= MAX_N && !bad; n += n < 70 * e ? e : 97 * e) {
+        size_t bytes = format_row_bytes(f, n);
+        struct guard in, out;
+        unsigned char *got;
+        float *at;
+
+        guard_init(&in, n * sizeof(float));
+        guard_init(&out, bytes);
+        at = guard_end(&in, n * sizeof(float));
+        got = guard_end(&out, bytes);
+        all_sizes(x, n);
+        memcpy(at, x, n * sizeof(float));
+        f->from_f32(at, want, n);
+        r->kernel.encode(at, got, n);
+        if (memcmp(got, want, bytes) != 0)
+            bad = check_fail(r, "n=%zu: other bytes than from_f32", n);
+        guard_clear(&in);
+        guard_clear(&out);
+    }
+    return bad;
+}
+
 /* -- attention -------------------------------------------------------------------------- */
 
 struct attn_case {

@@ -38,6 +38,10 @@
     {                                                                                              \
         .attn_merge = attn_merge_##fmt##_scalar                                                    \
     }
+#define TWIN_OF_encode(fmt)                                                                        \
+    {                                                                                              \
+        .encode = encode_##fmt##_scalar                                                            \
+    }
 #define TWIN_OF_rmsnorm(fmt)                                                                       \
     {                                                                                              \
         .rmsnorm = rmsnorm_##fmt##_scalar                                                          \

@@ -1,15 +1,19 @@
 /* KV_STORE: encodes the new keys and values into the caches, head by head. */
 #include "backends/cpu/cpu.h"
 
-static void store_row(const struct tensor *rows, const struct tensor *cache, size_t r, size_t pos)
+static void store_row(const struct kernels *k, const struct tensor *rows,
+                      const struct tensor *cache, size_t r, size_t pos)
 {
+    encode_fn *encode = k->encode[format_id_of(cache->fmt)];
     size_t dim = cache->n[0];
     size_t chunk = pos / KERNELS_CHUNK % cache->n[3];
     char *at =
         (char *)cache->data + chunk * cache->stride[3] + pos % KERNELS_CHUNK * cache->stride[1];
 
+    if (!encode)
+        encode = cache->fmt->from_f32;
     for (size_t h = 0; h < cache->n[2]; h++)
-        cache->fmt->from_f32(tensor_f32(rows, r) + h * dim, at + h * cache->stride[2], dim);
+        encode(tensor_f32(rows, r) + h * dim, at + h * cache->stride[2], dim);
 }
 
 static void run(const struct op *op, const struct part *p)
@@ -18,8 +22,8 @@ static void run(const struct op *op, const struct part *p)
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++) {
-        store_row(&op->src[0], &op->src[2], r, p->run->pos + r);
-        store_row(&op->src[1], &op->src[3], r, p->run->pos + r);
+        store_row(p->k, &op->src[0], &op->src[2], r, p->run->pos + r);
+        store_row(p->k, &op->src[1], &op->src[3], r, p->run->pos + r);
     }
 }
 
