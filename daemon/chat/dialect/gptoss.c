@@ -12,7 +12,7 @@ static bool detect(struct view template_text)
     return view_has(template_text, "<|channel|>") && view_has(template_text, "<|message|>");
 }
 
-enum { HEADER, CONTENT, REASONING, CALL };
+enum { FIRST, HEADER, CONTENT, REASONING, CALL };
 
 /* The tool that a header is for, or nothing. */
 static struct view addressee(struct view header)
@@ -35,6 +35,28 @@ static bool has(struct view header, const char *word)
     return view_find(header, view_of(word), 0) >= 0;
 }
 
+/* The prompt ends with the role, so an answer begins with a channel or an addressee; else it has no header. */
+static bool step_first(struct chat_split *s, bool at_end)
+{
+    static const char *const begins[] = {"<|channel|>", "<|start|>", " to=", NULL};
+    struct view held = split_held(s);
+
+    if (held.len == 0)
+        return false;
+    for (size_t i = 0; begins[i]; i++) {
+        struct view begin = view_of(begins[i]);
+
+        if (view_starts(held, begin)) {
+            split_set_phase(s, HEADER);
+            return true;
+        }
+        if (!at_end && view_starts(begin, held))
+            return false;
+    }
+    split_set_phase(s, CONTENT);
+    return true;
+}
+
 static bool step_header(struct chat_split *s, bool at_end)
 {
     static const char *const message[] = {"<|message|>", NULL};
@@ -43,17 +65,11 @@ static bool step_header(struct chat_split *s, bool at_end)
     struct view held = split_held(s);
     struct view header, name;
 
-    if (held.len == 0)
-        return false;
     if (at < 0) {
-        /* An answer without a header, or one that was cut off in it: then it is no content. */
-        if (held.p[0] == '<' || view_starts(held, VIEW("assistant"))) {
-            if (at_end)
-                split_consume(s, held.len);
-            return false;
-        }
-        split_set_phase(s, CONTENT);
-        return true;
+        /* A header that was cut off is no content. */
+        if (at_end)
+            split_consume(s, held.len);
+        return false;
     }
     header = view_sub(held, 0, (size_t)at);
     name = addressee(header);
@@ -84,6 +100,8 @@ static bool step(struct chat_split *s, bool at_end)
     ptrdiff_t at;
     struct view held;
 
+    if (split_phase(s) == FIRST)
+        return step_first(s, at_end);
     if (split_phase(s) == HEADER)
         return step_header(s, at_end);
     at = split_find(s, ends, &which, &safe);
