@@ -53,6 +53,18 @@ static int know_folder(const char *dir, struct engine *e, struct map *names, str
     return r;
 }
 
+int known_check(const struct settings *s, struct err *err)
+{
+    DIR *d = *s->models_dir ? opendir(s->models_dir) : NULL;
+
+    if (*s->models_dir && !d)
+        return err_set_errno(err, ERR_IO, errno, "cannot read the models folder '%s' (models.dir)",
+                             s->models_dir);
+    if (d)
+        closedir(d);
+    return 0;
+}
+
 static bool is_named(void *arg, const char *name)
 {
     return map_gets(arg, name) != NULL;

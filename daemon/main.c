@@ -117,18 +117,43 @@ static void note_restart(void *arg, const char *section, const char *key, bool l
         json_array_append_new(arg, json_sprintf("%s.%s", section, key));
 }
 
+/* What is in force of the models is what server.status prints. */
+static void exchange_models(struct settings *now, struct settings *fresh)
+{
+    struct settings old = *now;
+
+    now->models = fresh->models;
+    now->n_models = fresh->n_models;
+    now->cap_models = fresh->cap_models;
+    now->models_dir = fresh->models_dir;
+    fresh->models = old.models;
+    fresh->n_models = old.n_models;
+    fresh->cap_models = old.cap_models;
+    fresh->models_dir = old.models_dir;
+}
+
+/* All or nothing: what can be refused comes first. */
 static int apply(struct rnbd *d, struct settings *fresh, struct err *err)
 {
-    int r = 0;
+    bool other_budget = fresh->ram_bytes != d->settings.ram_bytes;
+    size_t old_budget = ledger_budget(d->ledger, POOL_RAM);
+    struct err ignored;
+    int r = known_check(fresh, err);
 
-    if (fresh->ram_bytes != d->settings.ram_bytes)
+    if (r == 0 && other_budget)
         r = ledger_set_budget(d->ledger, POOL_RAM, fresh->ram_bytes, err);
-    if (r == 0)
-        r = known_apply(fresh, d->engine, err);
-    if (r == 0 && d->http)
-        r = http_reload_keys(d->http, err);
     if (r < 0)
         return r;
+    if (d->http)
+        r = http_reload_keys(d->http, err);
+    if (r == 0)
+        r = known_apply(fresh, d->engine, err);
+    if (r < 0) {
+        if (other_budget)
+            ledger_set_budget(d->ledger, POOL_RAM, old_budget, &ignored);
+        return r;
+    }
+    exchange_models(&d->settings, fresh);
     log_set_level((enum log_level)fresh->log_level);
     d->settings.log_level = fresh->log_level;
     d->settings.ram_bytes = fresh->ram_bytes;

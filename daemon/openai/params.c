@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "common/alloc.h"
+#include "common/clock.h"
 #include "common/units.h"
 #include "daemon/openai/openai_priv.h"
 
@@ -354,6 +355,16 @@ static int settle_max_tokens(struct parse *p, struct err *err)
     return 0;
 }
 
+/* JSON carries integers up to 2^53 faithfully everywhere: a seed that is reported must be one that can be sent. */
+static uint64_t random_seed(void)
+{
+    uint64_t seed;
+
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        seed = (uint64_t)clock_us();
+    return seed & (((uint64_t)1 << 53) - 1);
+}
+
 int params_parse(struct parse *p, const json_t *body, const struct field *own, size_t n_own,
                  struct err *err)
 {
@@ -371,10 +382,7 @@ int params_parse(struct parse *p, const json_t *body, const struct field *own, s
         r = parse_fields(p, body, own, n_own, err);
     if (r >= 0)
         r = settle_max_tokens(p, err);
-    if (r >= 0 && !(p->request->given & 1u << SAMPLING_FIELD_seed) &&
-        getrandom(&p->request->sampling.seed, sizeof p->request->sampling.seed, 0) < 0)
-        p->request->sampling.seed = (uint64_t)(uintptr_t)p;
-    /* JSON carries integers up to 2^53 faithfully everywhere: a seed that is reported must be one that can be sent. */
-    p->request->sampling.seed &= ((uint64_t)1 << 53) - 1;
+    if (r >= 0 && !(p->request->given & 1u << SAMPLING_FIELD_seed))
+        p->request->sampling.seed = random_seed();
     return r;
 }

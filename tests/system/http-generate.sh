@@ -48,6 +48,12 @@ a = whole(chat_body(logprobs=True, top_logprobs=2))
 lp = a["choices"][0]["logprobs"]["content"]
 check(len(lp) == a["usage"]["completion_tokens"], "a logprob for each token", len(lp), a["usage"])
 check(all(len(t["top_logprobs"]) == 2 and t["logprob"] <= 0 for t in lp), "top_logprobs", lp[:1])
+for seed in [0, 2**53, 2**63 - 1, -1, -2**63]:
+    a, b = whole(chat_body(seed=seed)), whole(chat_body(seed=seed))
+    check(a["sampling"]["seed"] == seed and a["choices"] == b["choices"], "a seed is used as it is", seed, a["sampling"])
+a = whole(chat_body(seed=None))
+b = whole(chat_body(seed=a["sampling"]["seed"]))
+check(a["choices"] == b["choices"], "the seed that was drawn gives the answer again")
 # The second question begins as the first did: its prefix is not computed again.
 a = whole(chat_body("a long question that is asked twice " * 10))
 b = whole(chat_body("a long question that is asked twice " * 10))
