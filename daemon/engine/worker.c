@@ -178,11 +178,21 @@ void worker_end_request(struct engine *e, struct task *t, const struct run *run,
 
 int run_charge(struct run *r, enum account account, size_t bytes, struct err *err)
 {
+    struct engine *e = r->e;
+    struct slot *victim;
     char who[48];
     int rc;
 
     snprintf(who, sizeof who, "request %llu", (unsigned long long)r->task->work.id);
-    rc = ledger_reserve(r->e->opt.ledger, POOL_RAM, account, bytes, who, err);
+    rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
+    /* An idle model is worth less than a request, but nobody leaves in vain. */
+    while (rc == -ERR_NOMEM && (victim = catalog_victim(&e->catalog, NULL)) &&
+           ledger_free_bytes(e->opt.ledger, POOL_RAM) +
+                   catalog_evictable_bytes(&e->catalog, NULL) >=
+               bytes) {
+        loader_unload(e, victim, "a request needs its memory");
+        rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
+    }
     if (rc >= 0)
         *(account == ACCOUNT_SCRATCH ? &r->charged_scratch : &r->charged_requests) += bytes;
     return rc;

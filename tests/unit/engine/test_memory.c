@@ -187,6 +187,26 @@ START_TEST(a_context_without_a_number_is_what_the_budget_can_hold)
 }
 END_TEST
 
+START_TEST(an_idle_model_leaves_for_a_request_of_another)
+{
+    struct rig r;
+    struct told t = {0};
+    struct err err;
+
+    rig_open(&r, 2, 0, NULL);
+    rig_load(&r, "m0");
+    rig_load(&r, "m1");
+    /* The two fit; what the request itself takes does not beside them. */
+    ck_assert_int_eq(
+        ledger_set_budget(r.ledger, POOL_RAM, ledger_used(r.ledger, POOL_RAM) + 2000, &err), 0);
+    rig_run(&r, rig_completion("m0", "hello", 3), &t);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    ck_assert_int_eq(rig_state(&r, "m1"), MODEL_LISTED);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
 TCase *tcase_engine_memory(void)
 {
     TCase *tc = tcase_create("memory");
@@ -198,6 +218,7 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, the_budget_changes_while_a_token_is_made);
     tcase_add_test(tc, a_lower_budget_unloads_idle_models_only_with_force);
     tcase_add_test(tc, force_unloads_nobody_when_it_would_not_be_enough);
+    tcase_add_test(tc, an_idle_model_leaves_for_a_request_of_another);
     tcase_add_test(tc, a_context_without_a_number_is_what_the_budget_can_hold);
     return tc;
 }
