@@ -33,20 +33,20 @@ struct engine_model_entry {
     char *path;
     char **aliases;
     size_t n_aliases;
-    size_t n_ctx;     /* 0: by file and budget */
-    char *kv;         /* "f16" (NULL), "q8_0", "q4_0" */
-    int64_t ttl_ms;   /* idle time after which it leaves; −1: engine default; 0: never */
-    bool pin;         /* never leaves by itself */
+    size_t n_ctx;   /* 0: by file and budget */
+    char *kv;       /* "f16" (NULL), "q8_0", "q4_0" */
+    int64_t ttl_ms; /* idle time after which it leaves; −1: engine default; 0: never */
+    bool pin;       /* never leaves by itself */
 };
 
 struct engine_options {
-    struct ledger *ledger;       /* borrowed, shared with LOOP */
+    struct ledger *ledger; /* borrowed, shared with LOOP */
     const struct backend_ops *backend_ops;
-    struct backend *backend;     /* borrowed */
-    size_t queue_max;            /* waiting requests beyond the running one */
-    int64_t ttl_ms;              /* default of models */
-    size_t n_batch;              /* rows of a prefill chunk; 0: 512 */
-    int64_t queue_wait_ms;       /* a request that waits longer fails with TIMEOUT; 0: no limit */
+    struct backend *backend; /* borrowed */
+    size_t queue_max;        /* waiting requests beyond the running one */
+    int64_t ttl_ms;          /* default of models */
+    size_t n_batch;          /* rows of a prefill chunk; 0: 512 */
+    int64_t queue_wait_ms;   /* a request that waits longer fails with TIMEOUT; 0: no limit */
 };
 
 int engine_create(const struct engine_options *opt, struct engine **ret, struct err *err);
@@ -86,49 +86,58 @@ const char *request_step_name(enum request_step s);
  * (bit 1 << SAMPLING_FIELD_x).
  */
 enum sampling_field {
-    SAMPLING_FIELD_temperature, SAMPLING_FIELD_top_k, SAMPLING_FIELD_top_p, SAMPLING_FIELD_min_p,
-    SAMPLING_FIELD_repeat_penalty, SAMPLING_FIELD_seed
+    SAMPLING_FIELD_temperature,
+    SAMPLING_FIELD_top_k,
+    SAMPLING_FIELD_top_p,
+    SAMPLING_FIELD_min_p,
+    SAMPLING_FIELD_repeat_penalty,
+    SAMPLING_FIELD_seed
 };
 
 struct request {
     enum request_kind kind;
-    char *model;            /* name or alias; NULL: the only loaded or the first known */
-    json_t *messages;       /* CHAT: OpenAI's array, shape already checked; owned */
-    json_t *tools;          /* CHAT: array or NULL; owned */
+    char *model;             /* name or alias; NULL: the only loaded or the first known */
+    json_t *messages;        /* CHAT: OpenAI's array, shape already checked; owned */
+    json_t *tools;           /* CHAT: array or NULL; owned */
     json_t *template_kwargs; /* object or NULL; owned */
-    char *prompt;           /* COMPLETION: text (prompt_len bytes) … */
+    char *prompt;            /* COMPLETION: text (prompt_len bytes) … */
     size_t prompt_len;
-    int32_t *prompt_ids;    /* … or ids */
+    int32_t *prompt_ids; /* … or ids */
     size_t n_prompt_ids;
-    bool echo;              /* COMPLETION: the prompt comes first in the text */
-    int64_t max_tokens;     /* −1: up to the context */
-    unsigned n;             /* choices, one after another; ≥ 1 */
+    bool echo;          /* COMPLETION: the prompt comes first in the text */
+    int64_t max_tokens; /* −1: up to the context */
+    unsigned n;         /* choices, one after another; ≥ 1 */
     struct sampling_options sampling;
-    unsigned given;         /* bits of enum sampling_field */
-    struct { char *text; size_t len; } stop[REQUEST_MAX_STOPS];
+    unsigned given; /* bits of enum sampling_field */
+    struct {
+        char *text;
+        size_t len;
+    } stop[REQUEST_MAX_STOPS];
     unsigned n_stops;
     bool ignore_eos;
-    bool logprobs;          /* each token's log probability … */
+    bool logprobs;           /* each token's log probability … */
     unsigned n_top_logprobs; /* … and the best alternatives, ≤ 20 */
-    bool split_reasoning;   /* CHAT: reasoning apart from content */
-    bool return_progress;   /* EVENT_PROGRESS while its model loads and its prompt is computed */
-    int64_t keep_alive_ms;  /* ttl of the model after this request; 0: leaves at once; < 0: stays; INT64_MIN: as configured */
-    size_t bytes;           /* of the body and what was parsed from it: charged under requests while it lives */
-    char client[64];        /* who asks, for the log: "http 127.0.0.1:5555", "rpc pid 77" */
+    bool split_reasoning;    /* CHAT: reasoning apart from content */
+    bool return_progress;    /* EVENT_PROGRESS while its model loads and its prompt is computed */
+    int64_t
+        keep_alive_ms; /* ttl of the model after this request; 0: leaves at once; < 0: stays; INT64_MIN: as configured */
+    size_t
+        bytes; /* of the body and what was parsed from it: charged under requests while it lives */
+    char client[64]; /* who asks, for the log: "http 127.0.0.1:5555", "rpc pid 77" */
 };
 
 struct request *request_create(enum request_kind kind); /* defaults filled in */
 void request_destroy(struct request *r);
 
 enum event_kind {
-    EVENT_STARTED,   /* the model is there and prefill begins */
-    EVENT_PROGRESS,  /* only with return_progress: loading moved (bytes), or prefill (tokens) */
-    EVENT_TEXT,      /* text of choice; for CHAT this is content */
+    EVENT_STARTED,  /* the model is there and prefill begins */
+    EVENT_PROGRESS, /* only with return_progress: loading moved (bytes), or prefill (tokens) */
+    EVENT_TEXT,     /* text of choice; for CHAT this is content */
     EVENT_REASONING,
-    EVENT_TOOL_CALL, /* a call begins (tool_name, call index) or its arguments go on (text) */
+    EVENT_TOOL_CALL,   /* a call begins (tool_name, call index) or its arguments go on (text) */
     EVENT_CHOICE_DONE, /* finish says why */
-    EVENT_DONE,      /* usage and timings are final; the last event of a request */
-    EVENT_FAILED     /* error; the last event of a request */
+    EVENT_DONE,        /* usage and timings are final; the last event of a request */
+    EVENT_FAILED       /* error; the last event of a request */
 };
 
 enum finish { FINISH_STOP, FINISH_LENGTH, FINISH_TOOL_CALLS };
@@ -136,21 +145,26 @@ enum finish { FINISH_STOP, FINISH_LENGTH, FINISH_TOOL_CALLS };
 struct token_logprob {
     int32_t id;
     float logprob;
-    struct view text;      /* bytes of the piece; may be part of a character */
-    size_t text_offset;    /* bytes of the choice's text before it */
+    struct view text;   /* bytes of the piece; may be part of a character */
+    size_t text_offset; /* bytes of the choice's text before it */
     unsigned n_top;
-    struct { int32_t id; float logprob; struct view text; } top[20];
+    struct {
+        int32_t id;
+        float logprob;
+        struct view text;
+    } top[20];
 };
 
 struct request_usage {
     size_t prompt_tokens;
-    size_t cached_tokens;    /* of those, not computed again */
+    size_t cached_tokens;     /* of those, not computed again */
     size_t completion_tokens; /* of all choices */
     size_t reasoning_tokens;
 };
 
 struct request_timings {
-    double queue_ms, load_ms, prefill_ms, decode_ms, ttft_ms; /* ttft: from submit to the first token */
+    double queue_ms, load_ms, prefill_ms, decode_ms,
+        ttft_ms; /* ttft: from submit to the first token */
     double pp_per_s, tg_per_s;
     size_t bytes_read; /* from the drive, by this request */
 };
@@ -160,16 +174,17 @@ struct event {
     enum event_kind kind;
     unsigned choice;
     struct view text;
-    const struct token_logprob *logprobs; /* of the tokens that text is made of; NULL unless asked for */
+    const struct token_logprob
+        *logprobs; /* of the tokens that text is made of; NULL unless asked for */
     size_t n_logprobs;
-    unsigned call;           /* EVENT_TOOL_CALL: index */
-    const char *tool_name;   /* at the beginning of a call, else NULL */
+    unsigned call;         /* EVENT_TOOL_CALL: index */
+    const char *tool_name; /* at the beginning of a call, else NULL */
     const char *tool_id;
-    enum request_step step;  /* EVENT_PROGRESS: LOADING or PREFILLING */
+    enum request_step step; /* EVENT_PROGRESS: LOADING or PREFILLING */
     size_t progress, total;
     enum finish finish;
-    const char *stop_text;   /* the stop string that matched, or NULL */
-    const char *model;       /* the name it ran on */
+    const char *stop_text; /* the stop string that matched, or NULL */
+    const char *model;     /* the name it ran on */
     struct request_usage usage;
     struct request_timings timings;
     const struct sampling_options *sampling; /* EVENT_DONE: what was used */
@@ -201,7 +216,8 @@ struct request_info {
     enum request_step step;
     char model[128];
     char client[64];
-    size_t prompt_tokens, done_tokens; /* prefilled so far while PREFILLING, generated while DECODING */
+    size_t prompt_tokens,
+        done_tokens; /* prefilled so far while PREFILLING, generated while DECODING */
     int64_t age_ms;
 };
 /* Running first, then the queue in its order.  Returns how many there are; fills up to cap. */
@@ -229,23 +245,27 @@ struct load_spec {
 };
 
 /* Each returns a job id (≥ 1), or a negative kind at once.  Strings are copied. */
-int64_t engine_load(struct engine *e, const struct load_spec *spec, const struct job_sink *sink, struct err *err);
-int64_t engine_unload(struct engine *e, const char *name, bool force, const struct job_sink *sink, struct err *err);
+int64_t engine_load(struct engine *e, const struct load_spec *spec, const struct job_sink *sink,
+                    struct err *err);
+int64_t engine_unload(struct engine *e, const char *name, bool force, const struct job_sink *sink,
+                      struct err *err);
 /* plan FILE|NAME: ram 0 means the present budget, with what is loaded taken as able to leave (idle models). */
 int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const char *kv, size_t ram,
                     const struct job_sink *sink, struct err *err);
 /* show NAME|FILE: metadata, tensors, template, unused tensors. */
-int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink, struct err *err);
+int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink,
+                    struct err *err);
 /* bench NAME|FILE: pp and tg at a depth; runs as a request does (queued). */
-int64_t engine_bench(struct engine *e, const char *target, size_t n_prompt, size_t n_gen, size_t depth,
-                     unsigned repeats, const struct job_sink *sink, struct err *err);
+int64_t engine_bench(struct engine *e, const char *target, size_t n_prompt, size_t n_gen,
+                     size_t depth, unsigned repeats, const struct job_sink *sink, struct err *err);
 /* The caller left: no more callbacks; a load that nobody else waits for is cancelled. */
 void engine_job_abandon(struct engine *e, int64_t job);
 
 /* -- budget and reports: at once -------------------------------------------------------- */
 
 /* Below what is in use: idle models leave first if that is enough with force; else ERR_CONFLICT with the sum. */
-int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force, const struct job_sink *sink, struct err *err);
+int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
+                          const struct job_sink *sink, struct err *err);
 
 enum model_state { MODEL_LISTED, MODEL_LOADING, MODEL_READY, MODEL_DRAINING, MODEL_FAILED };
 const char *model_state_name(enum model_state s);
@@ -264,14 +284,15 @@ struct model_status {
     size_t progress, total;             /* while LOADING */
     int64_t idle_ms, until_ms;          /* until: time left before ttl; −1: stays */
     bool pin, busy;
-    double pp_per_s, tg_per_s;          /* of the last requests; 0: none yet */
-    int64_t created_s;                  /* wall; of the file */
-    char error[512];                    /* of FAILED */
+    double pp_per_s, tg_per_s; /* of the last requests; 0: none yet */
+    int64_t created_s;         /* wall; of the file */
+    char error[512];           /* of FAILED */
 };
 /* In order of the catalog.  Returns how many; fills up to cap. */
 size_t engine_models(const struct engine *e, struct model_status *ret_list, size_t cap);
 /* By name or alias; ERR_NOT_FOUND names the models that exist. */
-int engine_model(const struct engine *e, const char *name, struct model_status *ret, struct err *err);
+int engine_model(const struct engine *e, const char *name, struct model_status *ret,
+                 struct err *err);
 
 struct engine_stats {
     uint64_t requests_done, requests_failed, requests_cancelled, requests_refused;
@@ -285,4 +306,6 @@ void engine_stats(const struct engine *e, struct engine_stats *ret);
 
 /* The ledger and what the process really holds, for `rnbctl memory`. */
 void engine_memory(const struct engine *e, enum pool pool, struct ledger_report *ret);
-size_t engine_rss_bytes(const struct engine *e); /* Rss of smaps_rollup, sampled by the ENGINE side at most once a second */
+size_t engine_rss_bytes(
+    const struct engine
+        *e); /* Rss of smaps_rollup, sampled by the ENGINE side at most once a second */
