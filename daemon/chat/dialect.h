@@ -34,6 +34,7 @@ enum call_step {
 struct chat_think {
     const char *open;
     const char *close;
+    bool special; /* the two are control tokens */
 };
 
 struct chat_dialect {

@@ -108,11 +108,10 @@ static void probe_calls(struct chat_template *t, const json_t *tools)
     static const char *const result[] = {W_RESULT, NULL};
 
     t->can.object_arguments = t->can.null_content = true;
-    for (int way = 0; way < 4; way++) {
-        bool object = way < 2, null = way % 2 == 0;
+    for (int way = 0; way < 8; way++) {
+        bool with_result = way < 4, object = way % 4 < 2, null = way % 2 == 0;
 
-        if (!shows(t, probe_talk(t, object, null, true), tools, both) &&
-            !shows(t, probe_talk(t, object, null, false), tools, call))
+        if (!shows(t, probe_talk(t, object, null, with_result), tools, with_result ? both : call))
             continue;
         t->can.tool_calls = true;
         t->can.object_arguments = object;
@@ -123,17 +122,34 @@ static void probe_calls(struct chat_template *t, const json_t *tools)
         shows(t, probe_talk(t, t->can.object_arguments, t->can.null_content, true), tools, result);
 }
 
-void chat_probe(struct chat_template *t)
+/* False when no way of saying one sentence works. */
+static bool probe_user(struct chat_template *t)
 {
-    json_t *tools = probe_tools();
-
-    /* The usual case first; the last try is left standing when none works. */
     for (int way = 0; way < 4; way++) {
         t->can.none_tools = way % 2 == 0;
         t->can.parts = way >= 2;
         if (shows_user(t))
-            break;
+            return true;
     }
+    return false;
+}
+
+void chat_probe(struct chat_template *t)
+{
+    json_t *tools;
+
+    /* A template that needs variables of its own: what it cannot do, its own errors will say. */
+    if (!probe_user(t)) {
+        t->can = (struct chat_abilities){.system = true,
+                                         .none_tools = true,
+                                         .tools = true,
+                                         .tool_calls = true,
+                                         .tool_results = true,
+                                         .object_arguments = true,
+                                         .null_content = true};
+        return;
+    }
+    tools = probe_tools();
     t->can.system = shows_system(t);
     t->can.developer = view_has(view_of_str(&t->text), "developer");
     t->can.tools = shows_tools(t, tools);

@@ -74,7 +74,7 @@ const char *chat_template_dialect(const struct chat_template *t)
 
 bool chat_template_needs_special(const struct chat_template *t)
 {
-    return t->dialect->special;
+    return t->dialect->special || (t->think && t->think->special);
 }
 
 struct vars {

@@ -11,9 +11,12 @@
 #include "daemon/chat/chat_priv.h"
 
 static const struct chat_think thinks[] = {
-    {"<think>", "</think>"},           {"[THINK]", "[/THINK]"},
-    {"<seed:think>", "</seed:think>"}, {"<|channel>thought\n", "<channel|>"},
-    {"◁think▷", "◁/think▷"},           {"<|inner_prefix|>", "<|inner_suffix|>"},
+    {.open = "<think>", .close = "</think>"},
+    {.open = "[THINK]", .close = "[/THINK]", .special = true},
+    {.open = "<seed:think>", .close = "</seed:think>"},
+    {.open = "<|channel>thought\n", .close = "<channel|>", .special = true},
+    {.open = "◁think▷", .close = "◁/think▷"},
+    {.open = "<|inner_prefix|>", .close = "<|inner_suffix|>", .special = true},
 };
 
 const struct chat_think *split_think_of(struct view template_text)

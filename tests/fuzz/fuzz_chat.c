@@ -24,6 +24,9 @@ static const char *const marks[] = {
     "<|function_call|>",
     "｜DSML｜",
     "<function name=\" <param name=\"",
+    "<|tool_call>call: <|channel>thought\n",
+    "<|tool_call|>",
+    "'<function=' <|start_header_id|>",
 };
 
 static struct chat_template *templates[ARRAY_LEN(marks)];

@@ -5,7 +5,8 @@ static const char *const opens[] = {"<tool_call>", NULL};
 
 static bool detect(struct view template_text)
 {
-    return view_has(template_text, "<tool_call>");
+    /* Others put tags of their own inside; those that are known have a lower rank. */
+    return view_has(template_text, "<tool_call>") && !view_has(template_text, "<invoke");
 }
 
 enum { OBJECT, CLOSE };

@@ -46,6 +46,16 @@ const char *const template_nemotron =
 const char *const template_dsml =
     TOOLS LOOP "{{ m.content }}{# <｜DSML｜function_calls> #}" CALLS "{% endfor %}";
 
+const char *const template_seed =
+    TOOLS LOOP "{{ m.content }}{# <seed:tool_call><function=x><parameter=y> <seed:think> #}" CALLS
+               "{% endfor %}";
+const char *const template_gemma4 =
+    TOOLS LOOP "{{ m.content }}{# <|tool_call>call: <|channel>thought\n #}" CALLS "{% endfor %}";
+const char *const template_granite =
+    TOOLS LOOP "{{ m.content }}{# <|tool_call|> #}" CALLS "{% endfor %}";
+const char *const template_functionary = TOOLS LOOP
+    "{{ m.content }}{# '<function=' <|start_header_id|> <|python_tag|> #}" CALLS "{% endfor %}";
+
 static struct chat_template *create(const char *text)
 {
     struct chat_template *t = NULL;

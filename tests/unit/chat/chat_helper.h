@@ -15,9 +15,15 @@ extern const char *const template_hermes,
                 *const template_deepseek,
                     *const template_gptoss,
                         *const template_qwen3_coder,
-                            *const template_glm, *const template_think,
-                                                     *const template_kimi, *const template_nemotron,
-                                                                               *const template_dsml;
+                            *const template_glm,
+                                *const template_think,
+                                    *const template_kimi,
+                                        *const template_nemotron,
+                                            *const template_seed,
+                                                *const template_gemma4,
+                                                    *const template_granite,
+                                                        *const template_functionary,
+                                                            *const template_dsml;
 
 /* The rendered text, or "error: ...", until the next call. */
 const char *rendered(const char *template_text, const char *messages_json, const char *tools_json);

@@ -121,6 +121,26 @@ static const struct {
      "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"n\" string=\"false\">12</｜DSML｜parameter>\n"
      "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
      "f[{\"q\": \"12\", \"n\": 12}]"},
+    {&template_seed,
+     "<seed:think>x</seed:think><seed:tool_call>\n<function=f>\n<parameter=n>1</parameter>\n</"
+     "function>\n"
+     "</seed:tool_call>",
+     "r(x) f[{\"n\": 1}]"},
+    /* gemma4 */
+    {&template_gemma4,
+     "<|channel>thought\nhm<channel|><|tool_call>call:f{city:<|\"|>a "
+     "\"b\"\n<|\"|>,n:1,ok:true,l:[1,<|\"|>x<|\"|>,{k:2}],"
+     "e:{},<|\"|>q:r<|\"|>:null}<tool_call|>",
+     "r(hm) f[{\"city\": \"a \\\"b\\\"\\n\", \"n\": 1, \"ok\": true, \"l\": [1, \"x\", {\"k\": "
+     "2}], \"e\": {}, "
+     "\"q:r\": null}]"},
+    {&template_gemma4,
+     "<|tool_call>call:f{}<tool_call|><|tool_call>call:g{a:bare word}<tool_call|>",
+     "f[{}] g[{\"a\": \"bare word\"}]"},
+    /* granite, functionary */
+    {&template_granite, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]", "f[{}]"},
+    {&template_functionary, "<function=f>{\"a\": 1}</function>", "f[{\"a\": 1}]"},
+    {&template_functionary, "if a <function=b\nthen", "c(if a <function=b\nthen)"},
     /* kimi, nemotron */
     {&template_kimi,
      "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"
