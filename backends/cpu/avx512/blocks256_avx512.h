@@ -23,6 +23,7 @@
 #pragma once
 
 #include "backends/cpu/avx512/lanes_avx512.h"
+#include "backends/cpu/points.h"
 #include "backends/formats/blocks.h"
 #include "backends/formats/iq_tables.h"
 
@@ -33,17 +34,20 @@ enum minima256 { MINIMA_NONE, MINIMA_EIGHT, MINIMA_SIXTEEN };
 struct head256 {
     __m512i scales; /* lane l: 8 bytes of scales of block l, 8 of minima */
     __m512i minima; /* lane l: 8 words */
+    struct points256 points[4];
 };
 
 struct parts256 {
     __m512i u[4];
     __m512i scale[2];
     __m512i words;
+    __mmask64 minus[4]; /* is_signed: where the weight is -u */
 };
 
 struct blocks256 {
     size_t bytes;
     int zero;
+    bool is_signed;
     enum order256 order;
     enum minima256 minima;
     void (*head)(const uint8_t *w, struct head256 *h);
@@ -329,6 +333,35 @@ INLINE void scales_q2_k(const uint8_t *w, __m512 *d, __m512 *m)
     scales_k(w + 80, sizeof(struct block_q2_k), d, m);
 }
 
+/* Values 0 … 2 (3 in a hostile block), each plus one so that zero is even; the scale is one. */
+INLINE void block_tq2_0(const uint8_t *w, const struct head256 *h, int lane, struct parts256 *p)
+{
+    const uint64_t f0 = MOVE(0, 0) | MOVE(1, 1), f1 = MOVE(2, 0) | MOVE(3, 1);
+    const uint64_t f2 = MOVE(4, 0) | MOVE(5, 1), f3 = MOVE(6, 0) | MOVE(7, 1);
+    const __m512i one = _mm512_set1_epi8(1);
+
+    (void)h;
+    (void)lane;
+    p->u[0] = _mm512_add_epi8(fields(w, f0, f1), one);
+    p->u[1] = _mm512_add_epi8(fields(w, f2, f3), one);
+    p->u[2] = _mm512_add_epi8(fields(w + 32, f0, f1), one);
+    p->u[3] = _mm512_add_epi8(fields(w + 32, f2, f3), one);
+    scale_words_16(_mm_set1_epi8(1), p);
+}
+
+INLINE void scales_tq2_0(const uint8_t *w, __m512 *d, __m512 *m)
+{
+    *d = lanes_f16(w + 64, sizeof(struct block_tq2_0));
+    *m = _mm512_setzero_ps();
+}
+
+static const struct blocks256 blocks256_tq2_0 = {
+    .bytes = sizeof(struct block_tq2_0),
+    .zero = 2,
+    .head = head_none,
+    .block = block_tq2_0,
+    .scales = scales_tq2_0,
+};
 static const struct blocks256 blocks256_q6_k = {
     .bytes = sizeof(struct block_q6_k),
     .zero = 32,

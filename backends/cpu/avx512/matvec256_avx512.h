@@ -112,14 +112,17 @@ INLINE __m512i block256(const struct blocks256 *f, const struct parts256 *p,
                         const struct column256 *a, size_t b, __m512i *mins)
 {
     const __m512i zero = _mm512_setzero_si512();
-    const int8_t *q = a->q + 256 * b;
-    __m512i p0 = _mm512_dpbusd_epi32(zero, p->u[0], _mm512_loadu_si512(q));
-    __m512i p1 = _mm512_dpbusd_epi32(zero, p->u[1], _mm512_loadu_si512(q + 64));
-    __m512i p2 = _mm512_dpbusd_epi32(zero, p->u[2], _mm512_loadu_si512(q + 128));
-    __m512i p3 = _mm512_dpbusd_epi32(zero, p->u[3], _mm512_loadu_si512(q + 192));
-    __m512i sum = _mm512_madd_epi16(_mm512_packs_epi32(p0, p1), p->scale[0]);
+    __m512i x[4], sum;
 
-    sum = _mm512_dpwssd_epi32(sum, _mm512_packs_epi32(p2, p3), p->scale[1]);
+    for (size_t i = 0; i < 4; i++) {
+        __m512i q = _mm512_loadu_si512(a->q + 256 * b + 64 * i);
+
+        if (f->is_signed)
+            q = _mm512_mask_sub_epi8(q, p->minus[i], zero, q);
+        x[i] = _mm512_dpbusd_epi32(zero, p->u[i], q);
+    }
+    sum = _mm512_madd_epi16(_mm512_packs_epi32(x[0], x[1]), p->scale[0]);
+    sum = _mm512_dpwssd_epi32(sum, _mm512_packs_epi32(x[2], x[3]), p->scale[1]);
     if (f->zero)
         sum = _mm512_dpwssd_epi32(sum, p->words, _mm512_loadu_si512(a->words + 32 * b));
     if (f->minima == MINIMA_SIXTEEN)

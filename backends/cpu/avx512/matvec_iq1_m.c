@@ -1,0 +1,7 @@
+/* iq1_m × int8 activations by VNNI; see points_avx512.h and matvec256_avx512.h. */
+#include "backends/cpu/avx512/matvec256_avx512.h"
+#include "backends/cpu/avx512/points_avx512.h"
+
+KERNEL(matvec, iq1_m, avx512);
+
+MATVEC256(iq1_m)
