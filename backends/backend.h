@@ -48,7 +48,7 @@ struct backend_ops {
     int (*open)(const struct device *dev, const struct backend_options *opt,
                 struct backend **ret_be, struct err *err);
     void (*close)(struct backend *be);
-    /* Zeroed memory; huge pages where large.  The caller has reserved alloc_bytes(bytes) in the ledger. */
+    /* Zeroed memory; huge pages where large.  The ledger has granted alloc_bytes(bytes) before. */
     int (*alloc)(struct backend *be, size_t bytes, struct region *ret_region, struct err *err);
     void (*free)(struct backend *be, struct region *r);
     size_t (*alloc_bytes)(const struct backend *be, size_t bytes);

@@ -34,8 +34,8 @@ struct op_rope_params {
     enum op_rope type;
     unsigned n_dims;
     float base;
-    float freq_scale; /* 1 / factor */
-    float ext_factor; /* 0: linear, 1: YaRN's interpolation ramp */
+    float freq_scale;  /* 1 / factor */
+    float ext_factor;  /* 0: linear, 1: YaRN's interpolation ramp */
     float attn_factor; /* magnitude of cos, sin; YaRN's 1 + 0.1 ln(1 / freq_scale) comes on top */
     float beta_fast;
     float beta_slow;
@@ -102,7 +102,7 @@ struct op {
     union op_params p;
 };
 
-/* Positions of a chunk of a KV cache: what one attention kernel call sees (kernels.h, KERNELS_CHUNK). */
+/* Positions of a chunk of a KV cache: what one attention kernel sees (kernels.h, KERNELS_CHUNK). */
 #define OP_KV_CHUNK 256
 
 #define OP_KV_CHUNK 256
@@ -135,4 +135,4 @@ const char *op_name(enum op_kind kind);
 /* Shapes, formats and parameters of one bound op; a fault is a bug of the graph and says which. */
 int op_check(const struct op *op, struct err *err);
 
-/* Scratch that the CPU needs beyond the tensors for this op at that many rows and threads is asked from the backend: backend.h, scratch_bytes. */
+/* Scratch beyond the tensors is asked from the backend: backend.h, scratch_bytes. */

@@ -126,19 +126,18 @@ static void *member_run(void *arg)
 /* True for the first hardware thread of its core (or where the system does not say). */
 static int is_first_sibling(int cpu)
 {
-    char path[96];
+    char path[96], text[32] = "";
     FILE *f;
-    int first = cpu;
 
     snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
              cpu);
     f = fopen(path, "re");
     if (!f)
         return 1;
-    if (fscanf(f, "%d", &first) != 1)
-        first = cpu;
+    if (!fgets(text, sizeof(text), f))
+        text[0] = '\0';
     fclose(f);
-    return first == cpu;
+    return !text[0] || strtol(text, NULL, 10) == cpu;
 }
 
 /* Cores for members, physical ones first (0 is the caller and takes none); how many are allowed. */

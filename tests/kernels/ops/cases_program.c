@@ -134,7 +134,7 @@ static void make(struct layer *l, size_t rows)
     add_matmul(l, 2, 1, WIDTH, FF);
     add_matmul(l, 3, 1, WIDTH, FF);
     add(l, OP_GLU, at(l, 4, FF), at(l, 2, FF))->src[1] = at(l, 3, FF);
-    /* Rows of another width over rows that the op before reads: only a barrier keeps threads apart. */
+    /* Rows of another width over rows that GLU reads: only a barrier keeps threads apart. */
     add_quantize(l, 2, 4, FF);
     add_matmul(l, 1, 2, FF, WIDTH);
     add_sum(l, 0, 0, 1);
