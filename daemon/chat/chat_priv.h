@@ -8,14 +8,15 @@
 
 /* What the probe renderings of a template showed. */
 struct chat_abilities {
-    bool system; /* a system message appears in the text */
-    bool parts;  /* content must be a list of parts */
-    bool
-        none_tools; /* works with tools set to none, as Hugging Face sets it; else they are left out */
-    bool tools;     /* the tools appear */
-    bool tool_calls;       /* calls of earlier answers appear */
-    bool tool_results;     /* tool messages appear */
-    bool object_arguments; /* arguments of calls as an object, not as text */
+    bool system;       /* a system message appears in the text */
+    bool parts;        /* content may be a list of parts */
+    bool text_content; /* content may be a string */
+    bool none_tools;   /* works with tools set to none, as Hugging Face sets it; else left out */
+    bool tools;        /* the tools appear */
+    bool tool_calls;   /* calls of earlier answers appear */
+    bool tool_results; /* tool messages appear */
+    bool object_arguments; /* arguments of calls may be an object */
+    bool text_arguments;   /* they may be JSON text, and come out as it stands */
     bool null_content;     /* content of a message that only calls is null, not "" */
     bool developer;        /* knows the role by name */
 };

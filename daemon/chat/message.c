@@ -65,38 +65,54 @@ out:
     return r;
 }
 
-static json_t *as_parts(json_t *take_text)
+static json_t *text_part(json_t *take_text)
 {
-    json_t *part = json_pack("{s:s, s:o}", "type", "text", "text", take_text);
+    return json_pack("{s:s, s:o}", "type", "text", "text", take_text);
+}
 
-    return json_pack("[o]", part);
+/* The same parts, each with its type and text alone. */
+static int copy_parts(const json_t *parts, size_t i, json_t **ret_content, struct err *err)
+{
+    json_t *list = json_array();
+    const json_t *text = NULL;
+    json_t *part;
+    size_t k;
+    int r;
+
+    json_array_foreach(parts, k, part)
+    {
+        r = part_text(part, i, &text, err);
+        if (r < 0) {
+            json_decref(list);
+            return r;
+        }
+        json_array_append_new(list, text_part(json_copy((json_t *)(uintptr_t)text)));
+    }
+    *ret_content = list;
+    return 0;
 }
 
 static int set_content(const struct chat_template *t, json_t *m, bool has_calls, size_t i,
                        struct err *err)
 {
     const json_t *content = json_object_get(m, "content");
-    json_t *text = NULL;
+    json_t *set = NULL;
     int r;
 
     if (is_absent(content)) {
-        if (has_calls && t->can.null_content) {
-            json_object_set_new(m, "content", json_null());
-            return 0;
-        }
-        text = json_string("");
+        set = has_calls && t->can.null_content ? json_null() : json_string("");
     } else if (json_is_string(content)) {
-        if (!t->can.parts)
-            return 0;
-        text = json_copy((json_t *)(uintptr_t)content);
+        set = json_copy((json_t *)(uintptr_t)content);
     } else if (json_is_array(content)) {
-        r = join_parts(content, i, &text, err);
+        r = t->can.parts ? copy_parts(content, i, &set, err) : join_parts(content, i, &set, err);
         if (r < 0)
             return r;
     } else {
         return wrong(err, i, "has a content that is neither text nor an array of parts");
     }
-    json_object_set_new(m, "content", t->can.parts ? as_parts(text) : text);
+    if (json_is_string(set) && !t->can.text_content)
+        set = json_pack("[o]", text_part(set));
+    json_object_set_new(m, "content", set);
     return 0;
 }
 
@@ -128,7 +144,8 @@ static int set_arguments(const struct chat_template *t, json_t *function, size_t
         json_decref(object);
         return wrong(err, i, "has a tool call whose arguments are no JSON object");
     }
-    if (t->can.object_arguments) {
+    /* Text as the model wrote it is best left alone: its tokens are known. */
+    if (t->can.object_arguments && !(json_is_string(arguments) && t->can.text_arguments)) {
         json_object_set_new(function, "arguments", object);
         return 0;
     }

@@ -14,27 +14,36 @@
 #define W_VALUE  "qzvaluezq"
 #define W_RESULT "qzresultzq"
 
-/* Renders the messages (consumed) and asks whether all words come out. */
+/* Renders the messages (consumed); false when the template fails. */
+static bool probe(const struct chat_template *t, json_t *take_messages, const json_t *tools,
+                  struct template_output *ret_out)
+{
+    struct chat_options options = {.add_generation_prompt = true, .bos_token = "", .eos_token = ""};
+    int r;
+
+    options.now = (struct tm){.tm_mday = 1, .tm_year = 100};
+    r = chat_render_raw(t, take_messages, tools, &options, ret_out, NULL);
+    json_decref(take_messages);
+    return r == 0;
+}
+
+/* Whether all words come out. */
 static bool shows(const struct chat_template *t, json_t *take_messages, const json_t *tools,
                   const char *const *words)
 {
-    struct chat_options options = {.add_generation_prompt = true, .bos_token = "", .eos_token = ""};
     struct template_output out = {0};
-    bool all;
+    bool all = probe(t, take_messages, tools, &out);
 
-    options.now = (struct tm){.tm_mday = 1, .tm_year = 100};
-    all = chat_render_raw(t, take_messages, tools, &options, &out, NULL) == 0;
     for (; all && *words; words++)
         all = view_has(view_of_str(&out.text), *words);
     template_output_clear(&out);
-    json_decref(take_messages);
     return all;
 }
 
 static json_t *content(const struct chat_template *t, const char *text)
 {
-    return t->can.parts ? json_pack("[{s:s, s:s}]", "type", "text", "text", text)
-                        : json_string(text);
+    return t->can.text_content ? json_string(text)
+                               : json_pack("[{s:s, s:s}]", "type", "text", "text", text);
 }
 
 static json_t *message(const struct chat_template *t, const char *role, const char *text)
@@ -122,16 +131,50 @@ static void probe_calls(struct chat_template *t, const json_t *tools)
         shows(t, probe_talk(t, t->can.object_arguments, t->can.null_content, true), tools, result);
 }
 
+/* Text does as well where it gives what the object gives: the probe's JSON is written as tojson writes it. */
+static void probe_text_arguments(struct chat_template *t, const json_t *tools)
+{
+    struct template_output object = {0}, text = {0};
+    bool null = t->can.null_content;
+
+    if (!t->can.object_arguments) {
+        t->can.text_arguments = true;
+        return;
+    }
+    t->can.text_arguments = probe(t, probe_talk(t, true, null, true), tools, &object) &&
+                            probe(t, probe_talk(t, false, null, true), tools, &text) &&
+                            view_eq(view_of_str(&object.text), view_of_str(&text.text));
+    template_output_clear(&object);
+    template_output_clear(&text);
+}
+
 /* False when no way of saying one sentence works. */
 static bool probe_user(struct chat_template *t)
 {
     for (int way = 0; way < 4; way++) {
         t->can.none_tools = way % 2 == 0;
-        t->can.parts = way >= 2;
+        t->can.text_content = way < 2;
         if (shows_user(t))
             return true;
     }
     return false;
+}
+
+/* A template that knows no parts may write the list as Python shows it: then its keys show. */
+static bool takes_parts(const struct chat_template *t)
+{
+    json_t *parts = json_pack("[{s:s, s:s}, {s:s, s:s}]", "type", "text", "text", W_USER, "type",
+                              "text", "text", W_VALUE);
+    json_t *talk = json_pack("[{s:s, s:o}]", "role", "user", "content", parts);
+    struct template_output out = {0};
+    struct view text;
+    bool is = probe(t, talk, NULL, &out);
+
+    text = view_of_str(&out.text);
+    is = is && view_has(text, W_USER) && view_has(text, W_VALUE) && !view_has(text, "'type'") &&
+         !view_has(text, "\"type\"");
+    template_output_clear(&out);
+    return is;
 }
 
 void chat_probe(struct chat_template *t)
@@ -141,6 +184,7 @@ void chat_probe(struct chat_template *t)
     /* A template that needs variables of its own: what it cannot do, its own errors will say. */
     if (!probe_user(t)) {
         t->can = (struct chat_abilities){.system = true,
+                                         .text_content = true,
                                          .none_tools = true,
                                          .tools = true,
                                          .tool_calls = true,
@@ -150,9 +194,11 @@ void chat_probe(struct chat_template *t)
         return;
     }
     tools = probe_tools();
+    t->can.parts = takes_parts(t);
     t->can.system = shows_system(t);
     t->can.developer = view_has(view_of_str(&t->text), "developer");
     t->can.tools = shows_tools(t, tools);
     probe_calls(t, tools);
+    probe_text_arguments(t, tools);
     json_decref(tools);
 }

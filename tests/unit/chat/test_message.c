@@ -42,6 +42,33 @@ START_TEST(a_template_that_wants_parts_gets_parts)
 }
 END_TEST
 
+START_TEST(a_template_that_reads_parts_gets_them_as_they_are)
+{
+    const char *text =
+        "{% for m in messages %}{% if m.content is string %}{{ m.content }}{% else %}"
+        "{% for p in m.content %}[{{ p.text }}]{% endfor %}{% endif %}{% endfor %}";
+    const char *messages =
+        "[{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": \"a\"},"
+        " {\"type\": \"text\", \"text\": \"b\", \"cache_control\": {}}]}, " USER("c") "]";
+
+    ck_assert_str_eq(rendered(text, messages, NULL), "[a][b]c");
+}
+END_TEST
+
+START_TEST(arguments_as_text_stay_as_the_model_wrote_them_where_the_template_prints_text)
+{
+    const char *text =
+        "{{ tools }}{% for m in messages %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+        "{{ c.function.name }}{% if c.function.arguments is string %}{{ c.function.arguments }}"
+        "{% else %}{{ c.function.arguments | tojson }}{% endif %}{% endfor %}{% endfor %}";
+
+    ck_assert_ptr_nonnull(strstr(
+        rendered(text, "[" USER("q") ", " CALL("\"{\\\"a\\\":1}\"") "]", NULL), "f{\"a\":1}"));
+    ck_assert_ptr_nonnull(
+        strstr(rendered(text, "[" USER("q") ", " CALL("{\"a\":1}") "]", NULL), "f{\"a\": 1}"));
+}
+END_TEST
+
 START_TEST(arguments_as_text_become_an_object)
 {
     const char *got =
@@ -191,6 +218,9 @@ TCase *tcase_chat_message(void)
     tcase_add_test(tc, a_model_without_a_template_speaks_chatml);
     tcase_add_test(tc, text_parts_become_lines_of_one_text);
     tcase_add_test(tc, a_template_that_wants_parts_gets_parts);
+    tcase_add_test(tc, a_template_that_reads_parts_gets_them_as_they_are);
+    tcase_add_test(tc,
+                   arguments_as_text_stay_as_the_model_wrote_them_where_the_template_prints_text);
     tcase_add_test(tc, arguments_as_text_become_an_object);
     tcase_add_test(tc, arguments_as_an_object_become_text_where_the_template_joins_strings);
     tcase_add_test(tc, a_developer_is_a_system_where_the_template_knows_none);
