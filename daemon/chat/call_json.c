@@ -103,7 +103,8 @@ static bool take_value(struct chat_split *s, struct call_json *j)
         j->gave_arguments = true;
         return true;
     }
-    if (!j->is_arguments && (key_is(j, "name") || key_is(j, "function"))) {
+    if (!j->is_arguments &&
+        (key_is(j, "name") || key_is(j, "tool_name") || key_is(j, "function"))) {
         text = decode_string(&j->text, &len);
         if (!text)
             return key_is(j, "function");

@@ -42,6 +42,7 @@ struct chat_dialect {
     int rank;
     bool (*detect)(struct view template_text);
     const char *const *opens; /* markers that begin a call or a block of calls; NULL-terminated */
+    const char *const *drops; /* markers that are no content wherever they stand; NULL-terminated */
     bool bare;                /* an answer that begins with "{" may be a call, too */
     bool special;             /* markers are control tokens */
     /* Consumes bytes after opens[which]; which is the number of opens for a bare call. */
@@ -92,8 +93,8 @@ ptrdiff_t split_find(const struct chat_split *s, const char *const *markers, siz
 /* -- calls written as JSON (call_json.c) --------------------------------- */
 
 /*
- * Consumes one object {"name": ..., "arguments": {...}} ("parameters" and
- * "function" are read as well); arguments come out as they are generated once
+ * Consumes one object {"name": ..., "arguments": {...}} ("parameters",
+ * "tool_name" and "function" are read as well); arguments come out as they are generated once
  * the name is known.  CALL_DONE after its last "}".  CALL_BAD: it is none.
  */
 enum call_step split_json_call(struct chat_split *s, bool at_end);

@@ -15,6 +15,7 @@ static const struct chat_think thinks[] = {
     {.open = "[THINK]", .close = "[/THINK]", .special = true},
     {.open = "<seed:think>", .close = "</seed:think>"},
     {.open = "<|channel>thought\n", .close = "<channel|>", .special = true},
+    {.open = "<|START_THINKING|>", .close = "<|END_THINKING|>", .special = true},
     {.open = "◁think▷", .close = "◁/think▷"},
     {.open = "<|inner_prefix|>", .close = "<|inner_suffix|>", .special = true},
 };
@@ -293,21 +294,32 @@ static bool run_reasoning(struct chat_split *s, bool at_end)
     return true;
 }
 
+/* Content up to the next marker, which is dropped or begins a call. */
 static bool run_text(struct chat_split *s, bool at_end)
 {
     static const char *const none[] = {NULL};
     const char *const *opens = s->tools && s->dialect->opens ? s->dialect->opens : none;
-    size_t which, safe;
+    const char *const *drops = s->dialect->drops ? s->dialect->drops : none;
+    size_t which, drop, safe, safe_drop;
     ptrdiff_t at = split_find(s, opens, &which, &safe);
+    ptrdiff_t at_drop = split_find(s, drops, &drop, &safe_drop);
     struct view held = split_held(s);
-    size_t n = at < 0 && at_end ? held.len : safe;
+    size_t n = MIN(safe, safe_drop);
 
+    /* At the end nothing is the beginning of a marker any more. */
+    if (at_end)
+        n = MIN(at < 0 ? held.len : (size_t)at, at_drop < 0 ? held.len : (size_t)at_drop);
     split_content(s, view_sub(held, 0, n));
     split_consume(s, n);
-    if (at < 0)
-        return false;
-    enter_call(s, which, opens[which]);
-    return true;
+    if (at >= 0 && (size_t)at == n) {
+        enter_call(s, which, opens[which]);
+        return true;
+    }
+    if (at_drop >= 0 && (size_t)at_drop == n) {
+        split_consume(s, strlen(drops[drop]));
+        return true;
+    }
+    return false;
 }
 
 /* No call after all: what was consumed since the marker is content. */

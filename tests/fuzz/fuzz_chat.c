@@ -26,6 +26,8 @@ static const char *const marks[] = {
     "<function name=\" <param name=\"",
     "<|tool_call>call: <|channel>thought\n",
     "<|tool_call|>",
+    "<|START_ACTION|> <|START_THINKING|>",
+    "<|tool_call_start|>",
     "'<function=' <|start_header_id|>",
 };
 
@@ -103,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     str_clear(&whole);
     str_clear(&pieces);
     /* With nothing to look for, what goes in comes out. */
-    if (text.len && strcmp(chat_template_dialect(t), "gptoss") != 0) {
+    if (text.len && strcmp(chat_template_dialect(t), "gptoss") != 0 &&
+        strcmp(chat_template_dialect(t), "command_r") != 0) {
         whole = split(t, text, data[1] % 7 + 1, false, NULL);
         FUZZ_REQUIRE(whole.len == text.len + 3 && memcmp(whole.p + 3, text.p, text.len) == 0);
         str_clear(&whole);

@@ -56,6 +56,11 @@ const char *const template_granite =
 const char *const template_functionary = TOOLS LOOP
     "{{ m.content }}{# '<function=' <|start_header_id|> <|python_tag|> #}" CALLS "{% endfor %}";
 
+const char *const template_command_r =
+    TOOLS LOOP "{{ m.content }}{# <|START_ACTION|> <|START_THINKING|> #}" CALLS "{% endfor %}";
+const char *const template_lfm2 =
+    TOOLS LOOP "{{ m.content }}{# <|tool_call_start|> #}" CALLS "{% endfor %}";
+
 static struct chat_template *create(const char *text)
 {
     struct chat_template *t = NULL;

@@ -23,7 +23,9 @@ extern const char *const template_hermes,
                                                 *const template_gemma4,
                                                     *const template_granite,
                                                         *const template_functionary,
-                                                            *const template_dsml;
+                                                            *const template_command_r,
+                                                                *const template_lfm2,
+                                                                    *const template_dsml;
 
 /* The rendered text, or "error: ...", until the next call. */
 const char *rendered(const char *template_text, const char *messages_json, const char *tools_json);

@@ -141,6 +141,23 @@ static const struct {
     {&template_granite, "<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]", "f[{}]"},
     {&template_functionary, "<function=f>{\"a\": 1}</function>", "f[{\"a\": 1}]"},
     {&template_functionary, "if a <function=b\nthen", "c(if a <function=b\nthen)"},
+    /* command_r, lfm2 */
+    {&template_command_r,
+     "<|START_THINKING|>I will<|END_THINKING|><|START_ACTION|>[\n    {\"tool_call_id\": \"0\", "
+     "\"tool_name\": \"f\","
+     " \"parameters\": {\"a\": 1}}\n]<|END_ACTION|>",
+     "r(I will) f[{\"a\": 1}]"},
+    {&template_command_r, "<|START_RESPONSE|>Yes <|or no.<|END_RESPONSE|>", "c(Yes <|or no.)"},
+    {&template_lfm2,
+     "Ok. <|tool_call_start|>[f(city='O\\'Hare, \"x\"', n=-1.5, ok=True, l=[1, 'a)', None], "
+     "d={'k': (2,)}), g()]"
+     "<|tool_call_end|>done",
+     "c(Ok.) f[{\"city\":\"O'Hare, "
+     "\\\"x\\\"\",\"n\":-1.5,\"ok\":true,\"l\":[1,\"a)\",null],\"d\":{\"k\":[2]}}] g[{}] "
+     "c(done)"},
+    {&template_lfm2, "<|tool_call_start|>[f(x=", "c(<|tool_call_start|>[f(x=)"},
+    {&template_lfm2, "<|tool_call_start|>[f(open('/etc/passwd'))]<|tool_call_end|>",
+     "c(<|tool_call_start|>[f(open('/etc/passwd'))]<|tool_call_end|>)"},
     /* kimi, nemotron */
     {&template_kimi,
      "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"
