@@ -190,7 +190,7 @@ static void on_hangup(void *arg)
     json_t *restart = NULL;
 
     if (reload(arg, &restart, &err) < 0) {
-        log_warning("kept the old configuration", "%s", err.text);
+        log_warning("kept the old configuration:", "%s", err.text);
     } else {
         log_notice("read the configuration again", "keys_that_need_a_restart=%zu",
                    json_array_size(restart));
@@ -312,7 +312,7 @@ static void close_rooms(struct rnbd *d)
     libevent_global_shutdown();
 }
 
-static void announce(const struct rnbd *d)
+static void announce(struct rnbd *d)
 {
     char budget[32];
 
@@ -320,6 +320,7 @@ static void announce(const struct rnbd *d)
                d->device.name, d->device.detail,
                units_format_size(d->settings.ram_bytes, budget, sizeof budget),
                d->settings.control.socket, d->settings.http.listen);
+    status_line(d);
     service_ready();
 }
 
@@ -366,7 +367,7 @@ int main(int argc, char **argv)
     log_set_level((enum log_level)d.settings.log_level);
     r = open_rooms(&d, &err);
     if (r < 0) {
-        log_error("cannot start", "%s", err.text);
+        log_error("cannot start:", "%s", err.text);
         close_rooms(&d);
         return EXIT_FAILURE;
     }

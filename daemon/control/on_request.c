@@ -138,12 +138,28 @@ static int read_generate(const json_t *params, struct request **ret, struct err 
     return 0;
 }
 
+/* Like a wrong byte, a NUL that a model generates becomes U+FFFD: no string of a call may hold one. */
+static json_t *text_without_nul(const char *p, size_t n)
+{
+    struct str clean = {0};
+    json_t *text;
+
+    for (size_t i = 0; i < n; i++)
+        if (p[i])
+            str_add(&clean, &p[i], 1);
+        else
+            str_adds(&clean, "\xEF\xBF\xBD");
+    text = json_text(str_text(&clean), clean.len);
+    str_clear(&clean);
+    return text;
+}
+
 static json_t *json_of_end(const struct call *c, const struct event *ev, const char *finish)
 {
     return json_pack(
         "{s:o, s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I}, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}}",
-        "text", json_text(str_text(&c->text), c->text.len), "reasoning",
-        json_text(str_text(&c->reasoning), c->reasoning.len), "finish", finish, "model",
+        "text", text_without_nul(str_text(&c->text), c->text.len), "reasoning",
+        text_without_nul(str_text(&c->reasoning), c->reasoning.len), "finish", finish, "model",
         ev->model ? ev->model : "", "usage", "prompt_tokens", (json_int_t)ev->usage.prompt_tokens,
         "cached_tokens", (json_int_t)ev->usage.cached_tokens, "completion_tokens",
         (json_int_t)ev->usage.completion_tokens, "reasoning_tokens",
@@ -157,8 +173,9 @@ static json_t *json_of_end(const struct call *c, const struct event *ev, const c
 static void on_text(struct call *c, const struct event *ev, const char *kind)
 {
     str_add(ev->kind == EVENT_REASONING ? &c->reasoning : &c->text, ev->text.p, ev->text.len);
-    call_notify(c, "text",
-                json_pack("{s:s, s:o}", "kind", kind, "text", json_text(ev->text.p, ev->text.len)));
+    call_notify(
+        c, "text",
+        json_pack("{s:s, s:o}", "kind", kind, "text", text_without_nul(ev->text.p, ev->text.len)));
 }
 
 static void on_event(void *arg, const struct event *ev)

@@ -17,12 +17,16 @@ void service_ready(void)
 
 void service_status(const char *fmt, ...)
 {
-    char text[256];
+    static char said[256];
+    char text[sizeof said];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (strcmp(text, said) == 0)
+        return;
+    memcpy(said, text, sizeof said);
     sd_notifyf(0, "STATUS=%s", text);
 }
 
