@@ -25,7 +25,12 @@ struct points256 {
         uint8_t bytes[256];
     };
     uint64_t minus[4]; /* bit i of word j: weight 64j + i is negative (iq1: its shift is) */
-    int8_t scale[16];  /* of sixteen weights */
+    union {
+        int8_t scale[16]; /* of sixteen weights */
+        uint16_t scale_pairs[8];
+        uint32_t scale_fours[4];
+        uint64_t scale_eights[2];
+    };
 };
 
 static inline uint32_t points_u32(const uint8_t *p)
@@ -57,16 +62,23 @@ static inline void points_tail(uint32_t tail, size_t g, struct points256 *p)
     uint64_t signs = points_signs(tail);
 
     p->minus[g / 2] = g % 2 ? p->minus[g / 2] | signs << 32 : signs;
-    p->scale[2 * g] = p->scale[2 * g + 1] = (int8_t)(2 * (tail >> 28) + 1);
+    p->scale_pairs[g] = (uint16_t)(0x0101 * (2 * (tail >> 28) + 1));
 }
 
-/* Sixteen scales of four bits, odd. */
-static inline void points_nibbles(const uint8_t *scales, struct points256 *p)
+/* Four bytes with gaps between them: 0x44332211 -> 0x0044003300220011. */
+static inline uint64_t points_spread(uint64_t x)
 {
-    for (size_t i = 0; i < 8; i++) {
-        p->scale[2 * i] = (int8_t)(2 * (scales[i] & 15) + 1);
-        p->scale[2 * i + 1] = (int8_t)(2 * (scales[i] >> 4) + 1);
-    }
+    x = (x | x << 16) & 0x0000ffff0000ffff;
+    return (x | x << 8) & 0x00ff00ff00ff00ff;
+}
+
+/* Eight nibbles to eight odd numbers; many bytes in one word, since a loop over bytes ends in slow shuffles. */
+static inline uint64_t points_nibbles(uint32_t scales)
+{
+    uint64_t x = points_spread(scales);
+
+    x = (x & 0x000f000f000f000f) | (x & 0x00f000f000f000f0) << 4;
+    return 2 * x + 0x0101010101010101;
 }
 
 static inline void points_iq2_xxs(const uint8_t *w, struct points256 *p)
@@ -74,8 +86,9 @@ static inline void points_iq2_xxs(const uint8_t *w, struct points256 *p)
     const uint8_t *qs = w + offsetof(struct block_iq2_xxs, qs);
 
     for (size_t g = 0; g < 8; g++, qs += 8) {
-        for (size_t l = 0; l < 4; l++)
+        for (size_t l = 0; l < 4; l++) {
             p->eights[4 * g + l] = iq2_xxs_grid[qs[l]];
+        }
         points_tail(points_u32(qs + 4), g, p);
     }
 }
@@ -95,7 +108,8 @@ static inline void points_iq2_xs(const uint8_t *w, struct points256 *p)
         }
         p->minus[j] = minus;
     }
-    points_nibbles(w + offsetof(struct block_iq2_xs, scales), p);
+    p->scale_eights[0] = points_nibbles(points_u32(w + offsetof(struct block_iq2_xs, scales)));
+    p->scale_eights[1] = points_nibbles(points_u32(w + offsetof(struct block_iq2_xs, scales) + 4));
 }
 
 static inline void points_iq2_s(const uint8_t *w, struct points256 *p)
@@ -105,19 +119,22 @@ static inline void points_iq2_s(const uint8_t *w, struct points256 *p)
     for (size_t k = 0; k < 32; k += 4) {
         uint32_t high = b->qh[k / 4];
 
-        for (size_t l = 0; l < 4; l++)
+        for (size_t l = 0; l < 4; l++) {
             p->eights[k + l] = iq2_s_grid[b->qs[k + l] | (high >> 2 * l & 3) << 8];
+        }
     }
     memcpy(p->minus, b->signs, sizeof(p->minus));
-    points_nibbles(b->scales, p);
+    p->scale_eights[0] = points_nibbles(points_u32(b->scales));
+    p->scale_eights[1] = points_nibbles(points_u32(b->scales + 4));
 }
 
 static inline void points_iq3_xxs(const uint8_t *w, struct points256 *p)
 {
     const struct block_iq3_xxs *b = (const void *)w;
 
-    for (size_t k = 0; k < 64; k++)
+    for (size_t k = 0; k < 64; k++) {
         p->fours[k] = iq3_xxs_grid[b->qs[k]];
+    }
     for (size_t g = 0; g < 8; g++)
         points_tail(points_u32(b->signs + 4 * g), g, p);
 }
@@ -125,16 +142,19 @@ static inline void points_iq3_xxs(const uint8_t *w, struct points256 *p)
 static inline void points_iq3_s(const uint8_t *w, struct points256 *p)
 {
     const struct block_iq3_s *b = (const void *)w;
+    uint64_t eight;
 
     for (size_t k = 0; k < 64; k += 8) {
         uint32_t high = b->qh[k / 8];
 
-        for (size_t l = 0; l < 8; l++)
+        for (size_t l = 0; l < 8; l++) {
             p->fours[k + l] = iq3_s_grid[b->qs[k + l] | (high >> l & 1) << 8];
+        }
     }
     memcpy(p->minus, b->signs, sizeof(p->minus));
-    for (size_t j = 0; j < 16; j++)
-        p->scale[j] = (int8_t)(2 * (b->scales[j / 4] >> j / 2 % 2 * 4 & 15) + 1);
+    eight = points_nibbles(points_u32(b->scales)); /* each for two sixteens */
+    p->scale_eights[0] = points_spread(eight & 0xffffffff) * 0x0101;
+    p->scale_eights[1] = points_spread(eight >> 32) * 0x0101;
 }
 
 static inline void points_iq1_s(const uint8_t *w, struct points256 *p)
@@ -146,10 +166,11 @@ static inline void points_iq1_s(const uint8_t *w, struct points256 *p)
         uint32_t h = points_u16(qh + 2 * g);
         uint64_t minus = h & 0x8000 ? 0xffffffff : 0;
 
-        for (size_t l = 0; l < 4; l++)
+        for (size_t l = 0; l < 4; l++) {
             p->eights[4 * g + l] = iq1_grid[qs[4 * g + l] | (h >> 3 * l & 7) << 8];
+        }
         p->minus[g / 2] = g % 2 ? p->minus[g / 2] | minus << 32 : minus;
-        p->scale[2 * g] = p->scale[2 * g + 1] = (int8_t)(2 * (h >> 12 & 7) + 1);
+        p->scale_pairs[g] = (uint16_t)(0x0101 * (2 * (h >> 12 & 7) + 1));
     }
 }
 
@@ -168,10 +189,11 @@ static inline void points_iq1_m(const uint8_t *w, struct points256 *p)
         }
         p->minus[j] = minus;
     }
-    for (size_t j = 0; j < 16; j++) {
-        uint32_t scales = points_u16(w + offsetof(struct block_iq1_m, scales) + j / 4 * 2);
+    for (size_t j = 0; j < 4; j++) {
+        uint32_t x = points_u16(w + offsetof(struct block_iq1_m, scales) + 2 * j);
 
-        p->scale[j] = (int8_t)(2 * (scales >> j % 4 * 3 & 7) + 1);
+        x = (x & 7) | (x & 7 << 3) << 5 | (x & 7 << 6) << 10 | (x & 7 << 9) << 15;
+        p->scale_fours[j] = 2 * x + 0x01010101;
     }
 }
 
