@@ -1,5 +1,6 @@
 #!/bin/bash
 # The budget changes while a model generates; below what is used it is refused; --force lets idle models go.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model slow="$SLOW"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # --check-config names file and line, --print-config what is in force; drop-ins and the command line win in their order.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 wrong() { # wrong LINE-NUMBER PART, with the file from stdin

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Keys: every path but /health wants one, in either header; a reload takes new ones.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 printf '# keys\n\n  sesame\nsecond key with spaces\r\n' >"$T/key"

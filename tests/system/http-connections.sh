@@ -1,5 +1,6 @@
 #!/bin/bash
 # Pipelined requests, keep-alive, HEAD, HTTP/1.0, chunked bodies, Expect.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model slow="$SLOW"

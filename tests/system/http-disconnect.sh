@@ -1,5 +1,6 @@
 #!/bin/bash
 # A client that leaves cancels its work: while queued, loading, prefilling and in mid-stream.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model slow="$SLOW"

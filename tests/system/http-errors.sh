@@ -1,5 +1,6 @@
 #!/bin/bash
 # Every refusal has OpenAI's shape, its status, and names what to change.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model other="$SLOW"

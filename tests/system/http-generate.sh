@@ -1,5 +1,6 @@
 #!/bin/bash
 # Chat and completion, streamed and not: the same content; usage, n, stop, logprobs, echo.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Headers, bodies, slow senders, slow readers, idle and too many connections.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 cat >"$T/rnbd.conf" <<C

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Host and Origin without a key, preflight, and the lists that open them.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 ORIGINS='

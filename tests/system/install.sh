@@ -1,5 +1,6 @@
 #!/bin/bash
 # make install and uninstall, and what systemd and mandoc say of what was installed.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 top=$(cd ../.. && pwd)

@@ -1,6 +1,7 @@
 #!/bin/bash
 # How long /health, /metrics and rnbctl's status take while a model loads and generates.  Times are printed, not judged:
 # what must hold is that every call is answered.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model slow="$SLOW"

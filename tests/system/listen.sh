@@ -1,5 +1,6 @@
 #!/bin/bash
 # Addresses and sockets: in use, stale, of the wrong kind, beyond loopback without a key.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 refused() { # refused PART OPTION...

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Loading: progress lines in a pipe, files that are missing, hostile or too large, the same refusal on every face.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model slow="$SLOW" --model gone="$T/gone.gguf" --model dir="$T"

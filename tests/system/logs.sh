@@ -1,5 +1,6 @@
 #!/bin/bash
 # Logs: a full disk or a reader that is gone does no harm; text from outside cannot forge lines.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 : >"$T/rnbd.conf"

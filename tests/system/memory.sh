@@ -1,6 +1,7 @@
 #!/bin/bash
 # Resident memory stays below budget + 48 MiB through loads, requests of every kind and unloads; the ledger ends where
 # it began.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 cat >"$T/rnbd.conf" <<C

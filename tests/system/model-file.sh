@@ -1,5 +1,6 @@
 #!/bin/bash
 # A model file that vanishes, shrinks or changes while it is known, and while it is loaded.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 mkdir "$T/models"

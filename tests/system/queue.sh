@@ -1,5 +1,6 @@
 #!/bin/bash
 # The queue: comments while waiting, 429 with Retry-After when full, a longest wait, other models in between.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 cat >"$T/rnbd.conf" <<C

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SIGHUP and server.reload: what can change does, what needs a restart is named, a wrong file changes nothing.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 conf() {

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Several clients at once: each gets its own answers and notes; closing gives up what was asked.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 start --model tiny="$TINY" --model slow="$SLOW"

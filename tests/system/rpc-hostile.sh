@@ -1,5 +1,6 @@
 #!/bin/bash
 # Lines that are no calls, calls that are wrong, clients that flood or do not read: each gets its error, none does harm.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 cat >"$T/rnbd.conf" <<C

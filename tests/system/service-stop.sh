@@ -1,7 +1,7 @@
 #!/bin/bash
 # Ends with 0 on SIGTERM, SIGINT and rnbctl stop; a running answer goes on until the deadline; a second signal ends it.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
-# shellcheck disable=SC2034 # $TINY and $SLOW are of lib.sh
 
 for how in TERM INT; do
     start

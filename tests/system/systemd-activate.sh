@@ -1,5 +1,6 @@
 #!/bin/bash
 # Sockets that the service manager holds: both faces start rnbd and are served on what was passed.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 command -v systemd-socket-activate >/dev/null || skip 'systemd-socket-activate is not installed'

@@ -1,5 +1,6 @@
 #!/bin/bash
 # What the service manager is told: READY, STATUS, WATCHDOG, RELOADING, STOPPING.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 cat >"$T/listen.py" <<'P'

@@ -1,5 +1,6 @@
 #!/bin/bash
 # The units under a real systemd as PID 1: start, sockets, reload, stop, watchdog, credential, MemoryMax, who may control.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 [ "$(id -u)" -eq 0 ] || skip 'needs root'

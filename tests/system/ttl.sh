@@ -1,5 +1,6 @@
 #!/bin/bash
 # Models leave: by ttl, when another needs their bytes, by hand; never while busy or pinned.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 cat >"$T/rnbd.conf" <<C

@@ -1,5 +1,6 @@
 #!/bin/bash
 # Every verb as text and as JSON, exit codes, help and completion words.
+# shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
 is_json() {
