@@ -119,10 +119,9 @@ struct request {
     unsigned n_top_logprobs; /* … and the best alternatives, ≤ 20 */
     bool split_reasoning;    /* CHAT: reasoning apart from content */
     bool return_progress;    /* EVENT_PROGRESS while its model loads and its prompt is computed */
-    int64_t
-        keep_alive_ms; /* ttl of the model after this request; 0: leaves at once; < 0: stays; INT64_MIN: as configured */
-    size_t
-        bytes; /* of the body and what was parsed from it: charged under requests while it lives */
+    /* ttl of the model after this request; 0: leaves at once; < 0: stays; INT64_MIN: as configured. */
+    int64_t keep_alive_ms;
+    size_t bytes; /* of the body and what was parsed of it: charged under requests while it lives */
     char client[64]; /* who asks, for the log: "http 127.0.0.1:5555", "rpc pid 77" */
 };
 
@@ -163,8 +162,8 @@ struct request_usage {
 };
 
 struct request_timings {
-    double queue_ms, load_ms, prefill_ms, decode_ms,
-        ttft_ms; /* ttft: from submit to the first token */
+    double queue_ms, load_ms, prefill_ms, decode_ms;
+    double ttft_ms; /* from submit to the first token */
     double pp_per_s, tg_per_s;
     size_t bytes_read; /* from the drive, by this request */
 };
@@ -174,8 +173,7 @@ struct event {
     enum event_kind kind;
     unsigned choice;
     struct view text;
-    const struct token_logprob
-        *logprobs; /* of the tokens that text is made of; NULL unless asked for */
+    const struct token_logprob *logprobs; /* of the tokens of text; NULL unless asked for */
     size_t n_logprobs;
     unsigned call;         /* EVENT_TOOL_CALL: index */
     const char *tool_name; /* at the beginning of a call, else NULL */
@@ -216,8 +214,8 @@ struct request_info {
     enum request_step step;
     char model[128];
     char client[64];
-    size_t prompt_tokens,
-        done_tokens; /* prefilled so far while PREFILLING, generated while DECODING */
+    size_t prompt_tokens;
+    size_t done_tokens; /* prefilled so far while PREFILLING, generated while DECODING */
     int64_t age_ms;
 };
 /* Running first, then the queue in its order.  Returns how many there are; fills up to cap. */
@@ -306,6 +304,5 @@ void engine_stats(const struct engine *e, struct engine_stats *ret);
 
 /* The ledger and what the process really holds, for `rnbctl memory`. */
 void engine_memory(const struct engine *e, enum pool pool, struct ledger_report *ret);
-size_t engine_rss_bytes(
-    const struct engine
-        *e); /* Rss of smaps_rollup, sampled by the ENGINE side at most once a second */
+/* Rss of smaps_rollup, sampled by an IO thread at most once a second: 0 until the first is there. */
+size_t engine_rss_bytes(const struct engine *e);
