@@ -1,18 +1,19 @@
 /*
  * stream - ordered reads of byte ranges of a model file into owned memory.
  *
- * Direct I/O where the file system allows it (blocks of 1 MiB through an
- * aligned bounce buffer: no page cache is left behind, little CPU); otherwise
- * buffered, and each block's cache is given up after it was copied.  Ranges
- * that follow each other share blocks, so small tensors cost no read of their
- * own.
+ * Direct I/O where the file system allows it (blocks of 1 MiB through aligned
+ * buffers: no page cache is left behind, little CPU); otherwise buffered, and
+ * each block's cache is given up after it was read.  Ranges that follow each
+ * other share blocks, so small tensors cost no read of their own, and the block
+ * behind the one in use is read ahead by a thread of the stream's own.
  *
  * A file that ends early, a failed read and a read that gives nothing are
  * ERR_IO naming the range: a truncated file is an error of that load.
  *
  * The engine below does the reading; tests put a faulty one in its place.
  *
- * Thread: one at a time.
+ * Thread: the calls belong to one; the engine's pread runs in the IO thread, one
+ * at a time.
  */
 #pragma once
 
@@ -47,11 +48,10 @@ void stream_destroy(struct stream *s);
 
 /*
  * Reads bytes of a part at offset to dst.  limit: the first byte of the part
- * past which nothing will be wanted (a block never reads on beyond it).
+ * past which nothing will be wanted soon (no block reads on beyond it).
  * name is for the sentence.
  */
 int stream_read(struct stream *s, unsigned part, uint64_t offset, size_t bytes, uint64_t limit,
                 void *dst, const char *name, struct err *err);
 
-size_t stream_bytes_read(const struct stream *s); /* over-read included */
-bool stream_is_direct(const struct stream *s);    /* of the part read last */
+size_t stream_bytes_read(struct stream *s); /* over-read included; waits for the read in flight */
