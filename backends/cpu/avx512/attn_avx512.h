@@ -17,6 +17,8 @@
 #include "common/alloc.h"
 
 #define ATTN_ALL    ((__mmask16)0xffff)
+#define ATTN_AHEAD  2048 /* bytes */
+#define ATTN_COLD   16   /* queries at most */
 #define ATTN_INLINE static inline __attribute__((always_inline))
 
 /* Elements d … d + 15 of a row, those of the mask and zeros; blocks have whole vectors only. */
@@ -202,6 +204,24 @@ ATTN_INLINE void attn_scores_short(const struct attn_group *g, size_t n_q, attn_
         }
 }
 
+/*
+ * A few queries find the cache in memory, not in L2: ask for keys some KiB
+ * ahead, and for the values, which come next.  Inlined by force: gcc drops
+ * calls of a function that does nothing but prefetch.
+ */
+ATTN_INLINE void attn_prefetch(const struct attn_group *g, size_t j, size_t n)
+{
+    const struct attn *a = g->a;
+    const char *key = (const char *)a->k + j * a->k_stride + ATTN_AHEAD;
+    const char *value = (const char *)a->v + j * a->v_stride;
+    const char *end = (const char *)a->k + g->any.to * a->k_stride;
+
+    for (size_t at = 0; at < n * a->k_stride && key + at < end; at += 64)
+        _mm_prefetch(key + at, _MM_HINT_T0);
+    for (size_t at = 0; at < n * a->v_stride; at += 64)
+        _mm_prefetch(value + at, _MM_HINT_T0);
+}
+
 ATTN_INLINE void attn_scores(const struct attn_group *g, size_t n_q, attn_load_fn *load)
 {
     const struct attn *a = g->a;
@@ -215,6 +235,8 @@ ATTN_INLINE void attn_scores(const struct attn_group *g, size_t n_q, attn_load_f
         /* The last block begins early: some scores are computed again, to the same bits. */
         size_t j0 = MIN(j, g->any.to - n_k);
 
+        if (g->q == 0 && a->n_q <= ATTN_COLD)
+            attn_prefetch(g, j0, n_k);
         attn_block(a, a->q + g->q * a->q_stride, n_q, (const char *)a->k + j0 * a->k_stride,
                    a->k_stride, g->s + j0, load);
     }
