@@ -63,10 +63,11 @@ static void problem_clear(struct problem *p)
     guard_clear(&p->g_packed);
 }
 
-/* The twin, one column at a time: its own batches are proven against this too. */
-static void problem_answer(struct problem *p, matvec_fn *twin, size_t rows, size_t cols)
+/* The twin, step columns at a time: one, to prove a matvec's batches; four, which are then proven, for a gemm. */
+static void problem_answer(struct problem *p, matvec_fn *twin, size_t rows, size_t cols,
+                           size_t step)
 {
-    for (size_t c = 0; c < cols; c++) {
+    for (size_t c = 0; c < cols; c += step) {
         struct matvec m = {
             .w = p->w,
             .row_bytes = p->row_bytes,
@@ -74,7 +75,7 @@ static void problem_answer(struct problem *p, matvec_fn *twin, size_t rows, size
             .n = p->n,
             .act = p->act + c * p->act_bytes,
             .act_stride = p->act_bytes,
-            .cols = 1,
+            .cols = step,
             .y = p->want + c * MAX_ROWS,
             .y_stride = MAX_ROWS,
         };
@@ -221,7 +222,7 @@ static int matvec_problem(const struct row *r, struct problem *p)
     size_t cols_max = 4;
     int bad = 0;
 
-    problem_answer(p, r->twin.matvec, MAX_ROWS, cols_max);
+    problem_answer(p, r->twin.matvec, MAX_ROWS, cols_max, 1);
     if (row_is_twin(r) && is_finite_fill(p->how))
         bad += check_bound(r, p, 4, 2);
     for (size_t rows = 1; rows <= MAX_ROWS && !bad; rows++)
@@ -371,7 +372,7 @@ int check_gemm(const struct row *r)
             if (size_at(f, i) > 1024 && how > FILL_ONES)
                 continue;
             problem_init(&p, f, (enum fill)how, size_at(f, i));
-            problem_answer(&p, r->twin.matvec, MAX_ROWS, MAX_COLS);
+            problem_answer(&p, r->twin.matvec, MAX_ROWS, MAX_COLS, 4);
             for (size_t rows = 1; rows <= MAX_ROWS && !bad; rows++)
                 for (size_t cols = 1; cols <= MAX_COLS && !bad; cols++)
                     if (takes_shape(rows, cols, p.n))
