@@ -346,14 +346,15 @@ static int try_tall(const struct row *r, const struct kernels *k, struct problem
     return bad;
 }
 
-static bool takes_shape(size_t rows, size_t cols, size_t n)
+static bool takes_shape(size_t rows, size_t cols, size_t n, enum fill how)
 {
     bool edge_rows = rows == 1 || rows % 16 < 2 || rows == 31 || rows == MAX_ROWS;
     bool edge_cols = cols % 6 < 2 || cols == 23;
 
     if (n > 4096)
         return rows >= 31 && edge_rows && cols >= 11 && edge_cols;
-    return n > 1024 ? edge_rows && edge_cols : edge_rows || (edge_cols && cols < 14);
+    return n > 1024 || how > FILL_ONES ? edge_rows && edge_cols
+                                       : edge_rows || (edge_cols && cols < 14);
 }
 
 int check_gemm(const struct row *r)
@@ -375,7 +376,7 @@ int check_gemm(const struct row *r)
             problem_answer(&p, r->twin.matvec, MAX_ROWS, MAX_COLS, 4);
             for (size_t rows = 1; rows <= MAX_ROWS && !bad; rows++)
                 for (size_t cols = 1; cols <= MAX_COLS && !bad; cols++)
-                    if (takes_shape(rows, cols, p.n))
+                    if (takes_shape(rows, cols, p.n, (enum fill)how))
                         bad += try_gemm(r, &k, &p, rows, cols, (rows + cols) % 3 != 0);
             if (!bad && how == FILL_RANDOM)
                 bad += try_tall(r, &k, &p, 13);
