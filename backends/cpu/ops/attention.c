@@ -291,9 +291,10 @@ static void run(const struct op *op, const struct part *p)
 {
     struct shape s = shape_of(op, p->rows, p->n_threads);
     struct space sp = space_of(op, &s, p);
-    size_t n_kv = op->p.attention.n_kv_heads;
+    size_t n_kv = op->p.attention.n_kv_heads, first, end;
 
-    if (s.split) {
+    chunks_of(op, p, 0, p->rows, &first, &end);
+    if (s.split && end - first > 1) {
         run_split(op, p, &s, &sp);
         return;
     }
