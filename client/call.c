@@ -1,8 +1,10 @@
 /* One connection to the daemon, one call at a time with its notifications; see cmd.h. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "client/cmd.h"
@@ -18,7 +20,7 @@ static int connect_once(struct client *c, struct err *err)
 static int send_all(int fd, const char *p, size_t n, struct err *err)
 {
     while (n) {
-        ssize_t wrote = write(fd, p, n);
+        ssize_t wrote = send(fd, p, n, MSG_NOSIGNAL);
 
         if (wrote < 0 && errno == EINTR)
             continue;
@@ -30,6 +32,26 @@ static int send_all(int fd, const char *p, size_t n, struct err *err)
     return 0;
 }
 
+static bool is_interrupted(const struct client *c)
+{
+    return c->interrupt && *c->interrupt;
+}
+
+/* How long a Ctrl-C that comes between two looks at it may go unseen. */
+#define LOOK_MS 250
+
+/* Waits for bytes, or for Ctrl-C. */
+static int wait_readable(const struct client *c, struct err *err)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+
+    do {
+        if (is_interrupted(c))
+            return err_set(err, ERR_CANCELLED, "interrupted");
+    } while (poll(&p, 1, c->interrupt ? LOOK_MS : -1) <= 0);
+    return 0;
+}
+
 /* Blocks until a whole line is there. */
 static int read_line(struct client *c, struct str *ret_line, struct err *err)
 {
@@ -37,13 +59,14 @@ static int read_line(struct client *c, struct str *ret_line, struct err *err)
     int r;
 
     while ((r = rpc_take_line(c->in, ret_line, err)) == 0) {
-        ssize_t n = read(c->fd, chunk, sizeof chunk);
+        ssize_t n;
 
-        if (n < 0 && errno == EINTR) {
-            if (c->interrupted)
-                return err_set(err, ERR_CANCELLED, "interrupted");
+        r = wait_readable(c, err);
+        if (r < 0)
+            return r;
+        n = read(c->fd, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
             continue;
-        }
         if (n <= 0)
             return n < 0 ? err_set_errno(err, ERR_IO, errno, "cannot read from rnbd")
                          : err_set(err, ERR_IO, "rnbd closed the connection");
@@ -92,7 +115,13 @@ int call_method(struct client *c, const char *method, json_t *take_params, notif
 
     if (r == 0) {
         rpc_write_request(&line, id, method, take_params);
-        r = send_all(c->fd, line.p, line.len, err);
+        if (line.len > RPC_LINE_MAX)
+            r = err_set(err, ERR_TOO_LARGE,
+                        "that is %zu bytes, and a control call holds at most %zu; shorten it, or "
+                        "send it over HTTP",
+                        line.len, RPC_LINE_MAX);
+        else
+            r = send_all(c->fd, line.p, line.len, err);
     } else {
         json_decref(take_params);
     }

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,7 +32,7 @@ struct client {
     int fd;        /* of the connection; -1: none yet */
     struct str *in;
     int64_t last_id;
-    bool interrupted;
+    const volatile sig_atomic_t *interrupt; /* set by Ctrl-C where a verb catches it, else NULL */
 };
 
 struct verb {
@@ -90,6 +91,9 @@ int print_error(const struct err *err);
 void print_json(const json_t *value);
 
 /* -- output.c ------------------------------------------------------------------------------------ */
+
+/* Names and texts come from files and models: a control character, which a terminal would obey, becomes U+FFFD. */
+void print_text(const char *text, bool one_line);
 
 /* Rows of cells, aligned when printed; a cell that begins with '>' is right-aligned without it. */
 struct table;

@@ -78,7 +78,11 @@ static int run_show(struct client *c, int argc, char **argv)
     if (!s)
         return status;
     if (template) {
-        puts(text_of(s, "chat_template"));
+        if (c->tty)
+            print_text(text_of(s, "chat_template"), false);
+        else
+            fputs(text_of(s, "chat_template"), stdout);
+        putchar('\n');
     } else {
         json_object_foreach(s, key, value)
         {

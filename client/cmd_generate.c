@@ -9,6 +9,7 @@
 #include "client/cmd.h"
 #include "common/alloc.h"
 #include "common/str.h"
+#include "common/utf8.h"
 
 static int run_run(struct client *c, int argc, char **argv);
 static int run_chat(struct client *c, int argc, char **argv);
@@ -51,11 +52,12 @@ static void on_interrupt(int signal_number)
     interrupted = 1;
 }
 
-static void catch_interrupt(void)
+static void catch_interrupt(struct client *c)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
 
     sigaction(SIGINT, &action, NULL);
+    c->interrupt = &interrupted;
 }
 
 /* -- one answer ------------------------------------------------------------------------------------ */
@@ -80,7 +82,10 @@ static void print_piece(struct answer *a, const char *kind, const char *text)
     if (colour && dim != a->in_reasoning)
         fputs(dim ? "\x1b[2m" : "\x1b[0m\n", stdout);
     a->in_reasoning = dim;
-    fputs(text, stdout);
+    if (a->client->tty)
+        print_text(text, false);
+    else
+        fputs(text, stdout);
     fflush(stdout);
 }
 
@@ -88,8 +93,6 @@ static void on_notify(void *arg, const char *method, const json_t *params)
 {
     struct answer *a = arg;
 
-    if (interrupted)
-        a->client->interrupted = true;
     if (a->client->json)
         return;
     if (strcmp(method, "text") == 0) {
@@ -139,7 +142,6 @@ static int generate(struct client *c, json_t *take_params, bool stats, struct st
     int r;
 
     interrupted = 0;
-    c->interrupted = false;
     r = call_method(c, "generate", take_params, on_notify, &a, &result, &err);
     progress_end(c, &a.bar);
     if (c->tty && a.in_reasoning && !getenv("NO_COLOR"))
@@ -158,7 +160,7 @@ static int generate(struct client *c, json_t *take_params, bool stats, struct st
         str_clear(&a.text);
     if (r < 0) {
         call_close(c);
-        return err.kind == ERR_CANCELLED && c->interrupted
+        return err.kind == ERR_CANCELLED && interrupted
                    ? (fputs("\nrnbctl: interrupted\n", stderr), EXIT_REFUSED)
                    : print_error(&err);
     }
@@ -205,6 +207,15 @@ static int read_stdin(struct str *out)
     return ferror(stdin) ? -1 : 0;
 }
 
+/* What a call can carry.  Returns false after saying what is wrong. */
+static bool is_text(const char *p, size_t n)
+{
+    if (utf8_valid(p, n) && !memchr(p, 0, n))
+        return true;
+    fputs("rnbctl: the prompt is no text: it must be UTF-8 without NUL bytes\n", stderr);
+    return false;
+}
+
 static int run_run(struct client *c, int argc, char **argv)
 {
     struct sampling_args s = no_sampling;
@@ -223,8 +234,8 @@ static int run_run(struct client *c, int argc, char **argv)
         str_adds(&prompt, argv[2]);
     else if (read_stdin(&prompt) < 0)
         return wrong_usage(&verb_run, 0, "cannot read the prompt from stdin");
-    catch_interrupt();
-    if (model_of(c, argv[1], &model) < 0) {
+    catch_interrupt(c);
+    if (!is_text(str_text(&prompt), prompt.len) || model_of(c, argv[1], &model) < 0) {
         str_clear(&prompt);
         return EXIT_REFUSED;
     }
@@ -284,7 +295,7 @@ static int run_chat(struct client *c, int argc, char **argv)
 
     if (n != 1)
         return wrong_usage(&verb_chat, n, "chat takes a model");
-    catch_interrupt();
+    catch_interrupt(c);
     if (model_of(c, argv[1], &model) < 0)
         return EXIT_REFUSED;
     messages = fresh_messages(&s);
@@ -303,6 +314,8 @@ static int run_chat(struct client *c, int argc, char **argv)
             break;
         if (len && line[len - 1] == '\n')
             line[len - 1] = '\0';
+        if (!is_text(line, (size_t)len - (len && !line[len - 1])))
+            continue;
         if (strcmp(line, "/clear") == 0) {
             json_decref(messages);
             messages = fresh_messages(&s);

@@ -1,5 +1,4 @@
 /* Global options and the table of verbs; see cmd.h. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 
 #include "client/cmd.h"
 #include "common/alloc.h"
+#include "common/utf8.h"
 
 #define VERB(name) extern const struct verb verb_##name;
 #include "gen/verbs.def"
@@ -85,6 +85,17 @@ static int global_options(int argc, char **argv, struct client *c)
     return i;
 }
 
+/* JSON carries nothing else. */
+static bool are_texts(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (!utf8_valid(argv[i], strlen(argv[i]))) {
+            fprintf(stderr, "rnbctl: argument %d is not valid UTF-8\n", i);
+            return false;
+        }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct str in = {0};
@@ -94,10 +105,9 @@ int main(int argc, char **argv)
     const struct verb *v;
     int status = EXIT_USAGE;
 
-    signal(SIGPIPE, SIG_IGN);
     c.tty = isatty(STDOUT_FILENO);
     c.progress = isatty(STDERR_FILENO) && !c.json;
-    if (at < 0)
+    if (at < 0 || !are_texts(argc, argv))
         goto out;
     if (at == argc) {
         print_usage(stderr);

@@ -68,6 +68,18 @@ struct table {
     size_t n_cells, cap_cells;
 };
 
+void print_text(const char *text, bool one_line)
+{
+    for (const char *p = text; *p; p++) {
+        bool is_space = *p == '\t' || *p == '\n';
+
+        if (((unsigned char)*p < ' ' && (one_line || !is_space)) || *p == 0x7f)
+            fputs("\xEF\xBF\xBD", stdout);
+        else
+            putchar(*p);
+    }
+}
+
 static void add_cell(struct table *t, const char *text)
 {
     ARRAY_GROW(t->cells, t->n_cells + 1, t->cap_cells);
@@ -108,7 +120,7 @@ static void print_cell(const char *cell, size_t width, bool last)
     cell += right;
     if (right)
         printf("%*s", (int)pad, "");
-    fputs(cell, stdout);
+    print_text(cell, true);
     if (!right && !last)
         printf("%*s", (int)pad, "");
     fputs(last ? "\n" : "  ", stdout);

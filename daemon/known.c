@@ -6,7 +6,9 @@
 
 #include "common/alloc.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "common/map.h"
+#include "common/utf8.h"
 #include "daemon/known.h"
 
 /* "name.gguf" → its stem; parts of a split but the first are no models of their own (a new string, or NULL). */
@@ -27,11 +29,37 @@ static char *model_name_of(const char *file)
     return xstrndup(file, stem);
 }
 
+/* Can requests ask for it, and terminals show it? */
+static bool is_plain(const char *name)
+{
+    for (const char *p = name; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f)
+            return false;
+    return utf8_valid(name, strlen(name));
+}
+
+/* Anybody's file may lie in the folder: one that cannot be a model is left out with a word, and ends nothing. */
+static void know_file(const char *dir, const char *file, const char *name, struct engine *e,
+                      struct map *names)
+{
+    struct engine_model_entry entry = {
+        .name = xstrdup(name), .path = file_join(dir, file), .ttl_ms = -1};
+    struct err err;
+
+    if (!is_plain(name))
+        log_warning("left out a model file:", "the name '%s' is not plain text", file);
+    else if (engine_know(e, &entry, &err) < 0)
+        log_warning("left out a model file:", "'%s': %s", file, err.text);
+    else
+        map_adds(names, name, names);
+    free(entry.name);
+    free(entry.path);
+}
+
 static int know_folder(const char *dir, struct engine *e, struct map *names, struct err *err)
 {
     struct dirent **list = NULL;
     int n = scandir(dir, &list, NULL, alphasort);
-    int r = 0;
 
     if (n < 0)
         return err_set_errno(err, ERR_IO, errno, "cannot read the models folder '%s' (models.dir)",
@@ -39,18 +67,13 @@ static int know_folder(const char *dir, struct engine *e, struct map *names, str
     for (int i = 0; i < n; i++) {
         char *name = model_name_of(list[i]->d_name);
 
-        if (name && r == 0 && map_adds(names, name, names)) {
-            struct engine_model_entry entry = {
-                .name = name, .path = file_join(dir, list[i]->d_name), .ttl_ms = -1};
-
-            r = engine_know(e, &entry, err);
-            free(entry.path);
-        }
+        if (name && !map_gets(names, name))
+            know_file(dir, list[i]->d_name, name, e, names);
         free(name);
         free(list[i]);
     }
     free(list);
-    return r;
+    return 0;
 }
 
 int known_check(const struct settings *s, struct err *err)

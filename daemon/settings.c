@@ -13,6 +13,7 @@
 #include "common/ini.h"
 #include "common/log.h"
 #include "common/units.h"
+#include "common/utf8.h"
 #include "daemon/settings.h"
 
 enum key_type {
@@ -247,6 +248,8 @@ static int set_model_key(struct settings *s, const struct ini_entry *e, struct e
 
     if (!*e->name)
         return err_set(err, ERR_INVALID, "a model section needs a name: [model NAME]");
+    if (!utf8_valid(e->name, strlen(e->name)))
+        return err_set(err, ERR_INVALID, "the name of a model must be UTF-8");
     m = model_named(s, e->name);
     if (strcmp(e->key, "file") == 0) {
         free(m->path);
