@@ -10,6 +10,19 @@
 #define ROUND64  6755399441055744.0 /* 1.5 * 2^52 */
 #define N_EXP    14
 #define N_LOG    12
+#define N_TRIG   8
+
+/* Factors from term to term of the series: a division each would be most of their time. */
+static const double exp_step[N_EXP + 1] = {0,        1.0,      1.0 / 2,  1.0 / 3,  1.0 / 4,
+                                           1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,
+                                           1.0 / 10, 1.0 / 11, 1.0 / 12, 1.0 / 13, 1.0 / 14};
+static const double log_term[N_LOG + 1] = {0,        1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9,
+                                           1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19,
+                                           1.0 / 21, 1.0 / 23, 1.0 / 25};
+static const double sin_step[N_TRIG + 1] = {
+    0, -1.0 / 6, -1.0 / 20, -1.0 / 42, -1.0 / 72, -1.0 / 110, -1.0 / 156, -1.0 / 210, -1.0 / 272};
+static const double cos_step[N_TRIG + 1] = {0,         -1.0 / 2,   -1.0 / 12,  -1.0 / 30, -1.0 / 56,
+                                            -1.0 / 90, -1.0 / 132, -1.0 / 182, -1.0 / 240};
 
 static double from_bits(uint64_t u)
 {
@@ -39,7 +52,7 @@ double math_exp64(double x)
     n = round_even(x * 1.44269504088896340736);
     r = (x - n * LN2_HEAD) - n * LN2_TAIL;
     for (int i = N_EXP; i >= 1; i--)
-        p = 1.0 + p * r / i;
+        p = 1.0 + p * r * exp_step[i];
     return p * from_bits((uint64_t)((int64_t)n + 1023) << 52);
 }
 
@@ -60,7 +73,7 @@ double math_log64(double x)
     f = (m - 1.0) / (m + 1.0);
     z = f * f;
     for (int i = N_LOG; i >= 1; i--)
-        s = (s + 1.0 / (2 * i + 1)) * z;
+        s = (s + log_term[i]) * z;
     return (double)k * LN2_HEAD + ((2.0 * f + 2.0 * f * s) + (double)k * LN2_TAIL);
 }
 
@@ -72,9 +85,9 @@ void math_sincos64(double x, double *ret_sin, double *ret_cos)
     int64_t quadrant = (int64_t)q & 3;
 
     /* sin r = r - r z / 3! …; cos r = 1 - z / 2! …: nested, smallest term first. */
-    for (int i = 8; i >= 1; i--) {
-        s = (1.0 + s) * (-z / ((2 * i) * (2 * i + 1)));
-        c = (1.0 + c) * (-z / ((2 * i - 1) * (2 * i)));
+    for (int i = N_TRIG; i >= 1; i--) {
+        s = (1.0 + s) * (z * sin_step[i]);
+        c = (1.0 + c) * (z * cos_step[i]);
     }
     s = r + r * s;
     c = 1.0 + c;

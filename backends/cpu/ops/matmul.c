@@ -124,7 +124,7 @@ static void run(const struct op *op, const struct part *p)
         };
         size_t from, to;
 
-        team_share(weight(op, i)->n[1], PRODUCT_ROW_UNIT, p->thread, p->n_threads, &from, &to);
+        product_share(p, weight(op, i)->n[1], &from, &to);
         product_rows(&prod, p->k, from, to, gemm_scratch);
         add_bias(op, p, i, from, to);
     }

@@ -246,7 +246,7 @@ static void multiply(const struct op *op, const struct part *p, const struct pla
     const struct tensor *w = &op->src[src];
     size_t from, to;
 
-    team_share(w->n[1], PRODUCT_ROW_UNIT, p->thread, p->n_threads, &from, &to);
+    product_share(p, w->n[1], &from, &to);
     for (size_t e = 0; e < op->p.moe.n_expert; e++) {
         size_t slot = plan->first_slot[e];
         struct product prod = *shape;
@@ -272,7 +272,7 @@ static void sum_ranks(const struct op *op, const struct part *p, const struct pl
     size_t width = op->dst[0].n[0], n_used = op->p.moe.n_used;
     size_t from, to;
 
-    team_share(width, PRODUCT_ROW_UNIT, p->thread, p->n_threads, &from, &to);
+    product_share(p, width, &from, &to);
     for (size_t pair = 0; pair < plan->n_pairs && from < to; pair++) {
         float *y = s->up + plan->slot_of[pair] * width + from;
         float *out = tensor_f32(&op->dst[0], pair / n_used) + from;

@@ -27,9 +27,10 @@ static double yarn_ramp(const struct op_rope_params *p, size_t i)
     return 1.0 - (y < 0.0 ? 0.0 : y > 1.0 ? 1.0 : y);
 }
 
-static double frequency(const struct op_rope_params *p, const float *factors, size_t i)
+static double frequency(const struct op_rope_params *p, const float *factors, double log_base,
+                        size_t i)
 {
-    double freq = math_exp64(-2.0 * (double)i / p->n_dims * math_log64(p->base));
+    double freq = math_exp64(-2.0 * (double)i / p->n_dims * log_base);
     double keep = p->ext_factor != 0.0f ? yarn_ramp(p, i) * p->ext_factor : 0.0;
 
     if (factors)
@@ -41,7 +42,7 @@ static void run(const struct op *op, const struct part *p)
 {
     const struct op_rope_params *rope = &op->p.rope_table;
     const float *factors = op->src[0].fmt ? op->src[0].data : NULL;
-    double magnitude = rope->attn_factor;
+    double magnitude = rope->attn_factor, log_base = math_log64(rope->base);
     size_t from, to;
 
     if (rope->ext_factor != 0.0f)
@@ -50,7 +51,7 @@ static void run(const struct op *op, const struct part *p)
     if (from >= to)
         return;
     for (size_t i = 0; i < rope->n_dims / 2; i++) {
-        double freq = frequency(rope, factors, i);
+        double freq = frequency(rope, factors, log_base, i);
 
         for (size_t r = from; r < to; r++) {
             float *cs = tensor_f32(&op->dst[0], r) + 2 * i;
