@@ -235,11 +235,11 @@ START_TEST(an_idle_model_leaves_also_while_another_works)
 {
     struct rig r;
     struct told t = {.at_text = shorten_the_other};
-    struct request *q = rig_completion("m0", "long", 480);
+    struct request *q = rig_completion("m0", "long", 400);
 
     rig_open(&r, 2, 0, NULL);
     rig_load(&r, "m1");
-    q->n = 4; /* long enough for a test that is not scheduled for a while */
+    q->n = 2; /* long enough for a test that is not scheduled for a while */
     rig_run(&r, q, &t);
     ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
     ck_assert(t.meddled);
