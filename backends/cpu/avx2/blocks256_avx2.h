@@ -196,6 +196,20 @@ INLINE void block_q2_k(const uint8_t *w, struct parts256 *p)
     p->words = _mm256_cvtepu8_epi16(_mm_and_si128(_mm_srli_epi16(raw, 4), _mm_set1_epi8(15)));
 }
 
+/* Values 0 … 2 (3 in a hostile block) as they are; zero is one, and so is every scale. */
+INLINE void block_tq2_0(const uint8_t *w, struct parts256 *p)
+{
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        __m256i x = load256(w + 32 * i);
+
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; j++)
+            p->u[4 * i + j] = bits(x, 2 * j, 0, 3);
+    }
+    scales_16(_mm_set1_epi8(1), p);
+}
+
 /* -- iq4_xs ------------------------------------------------------------------------------------- */
 
 /* Eight scales ls - 32: four bits of scales_l, two of scales_h each. */
@@ -252,3 +266,4 @@ BLOCKS256(q4_k, 0, false, 0, 2);
 BLOCKS256(q5_k, 0, false, 0, 2);
 BLOCKS256(q6_k, 32, false, 208, 0);
 BLOCKS256(iq4_xs, 0, true, 0, 0);
+BLOCKS256(tq2_0, 1, false, 64, 0);

@@ -1,0 +1,7 @@
+/* iq1_m × int8 activations by vpmaddubsw; see points_avx2.h and matvec256_avx2.h. */
+#include "backends/cpu/avx2/matvec256_avx2.h"
+#include "backends/cpu/avx2/points_avx2.h"
+
+KERNEL(matvec, iq1_m, avx2);
+
+MATVEC256(iq1_m)
