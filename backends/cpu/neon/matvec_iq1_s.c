@@ -1,6 +1,6 @@
-/* iq1_s × int8 activations; see matvec_neon.h. */
-#include "backends/cpu/neon/matvec_neon.h"
+/* iq1_s × int8 activations; see points_neon.h. */
+#include "backends/cpu/neon/points_neon.h"
 
 KERNEL(matvec, iq1_s, neon);
 
-MATVEC_UNPACK(iq1_s, false)
+MATVEC_POINTS(iq1_s, decode_ternary, half_at(w) * 0.125f)

@@ -1,6 +1,6 @@
-/* iq2_xs × int8 activations; see matvec_neon.h. */
-#include "backends/cpu/neon/matvec_neon.h"
+/* iq2_xs × int8 activations; see points_neon.h. */
+#include "backends/cpu/neon/points_neon.h"
 
 KERNEL(matvec, iq2_xs, neon);
 
-MATVEC_UNPACK(iq2_xs, false)
+MATVEC_POINTS(iq2_xs, decode_magnitudes, half_at(w) * 0.125f)

@@ -1,6 +1,6 @@
-/* iq2_xxs × int8 activations; see matvec_neon.h. */
-#include "backends/cpu/neon/matvec_neon.h"
+/* iq2_xxs × int8 activations; see points_neon.h. */
+#include "backends/cpu/neon/points_neon.h"
 
 KERNEL(matvec, iq2_xxs, neon);
 
-MATVEC_UNPACK(iq2_xxs, false)
+MATVEC_POINTS(iq2_xxs, decode_magnitudes, half_at(w) * 0.125f)

@@ -1,6 +1,6 @@
-/* iq3_xxs × int8 activations; see matvec_neon.h. */
-#include "backends/cpu/neon/matvec_neon.h"
+/* iq3_xxs × int8 activations; see points_neon.h. */
+#include "backends/cpu/neon/points_neon.h"
 
 KERNEL(matvec, iq3_xxs, neon);
 
-MATVEC_UNPACK(iq3_xxs, false)
+MATVEC_POINTS(iq3_xxs, decode_magnitudes, half_at(w) * 0.25f)
