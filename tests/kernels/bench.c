@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "backends/cpu/cpuid.h"
-#include "check.h"
+#include "tests/kernels/check.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define SAMPLES     7

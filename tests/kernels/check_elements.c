@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "tests/kernels/check.h"
 
 #define MAX_N 1100
 

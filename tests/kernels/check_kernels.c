@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "backends/cpu/cpuid.h"
-#include "check.h"
+#include "tests/kernels/check.h"
 
 #define ROW(op, fmt, tier) KERNEL(op, fmt, tier);
 #include "gen/kernels.def"

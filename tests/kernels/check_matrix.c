@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/cpu/cpuid.h"
-#include "check.h"
+#include "tests/kernels/check.h"
 
 #define MAX_ROWS 40
 #define MAX_COLS 40

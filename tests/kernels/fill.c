@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/formats/half.h"
-#include "check.h"
+#include "tests/kernels/check.h"
 
 const char *fill_name(enum fill how)
 {

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "tests/kernels/check.h"
 
 static uint64_t state;
 
