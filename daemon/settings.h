@@ -36,7 +36,7 @@ struct settings {
     size_t n_models, cap_models;
 
     /* Where it came from. */
-    char *config_file;    /* NULL: none was read */
+    char *config_file;     /* NULL: none was read */
     uint64_t usable_bytes; /* of the machine: what a share is a share of */
     bool check_only, print_only;
 };
@@ -47,7 +47,8 @@ struct settings {
  * ("75%") is a share of.  Returns 0, or 1 when --help or --version has been
  * printed, or a negative kind.
  */
-int settings_read(int argc, char **argv, uint64_t usable_bytes, struct settings *ret, struct err *err);
+int settings_read(int argc, char **argv, uint64_t usable_bytes, struct settings *ret,
+                  struct err *err);
 void settings_clear(struct settings *s);
 
 /* The configuration in force, as a config file with help as comments. */
@@ -58,4 +59,5 @@ void settings_print(const struct settings *s, struct str *out);
  * that differs, with live = it can be applied now.
  */
 void settings_diff(const struct settings *now, const struct settings *fresh,
-                   void (*changed)(void *arg, const char *section, const char *key, bool live), void *arg);
+                   void (*changed)(void *arg, const char *section, const char *key, bool live),
+                   void *arg);

@@ -78,7 +78,7 @@ struct gemm {
 typedef void gemm_fn(const struct gemm *g);
 
 /* Panels of 16 rows × n as int8 + scales, with room to spare; kernels assert that it suffices. */
-#define KERNELS_SCRATCH_BYTES(n) ((size_t)(n) * 16 * 8 + ((size_t)256 << 10))
+#define KERNELS_SCRATCH_BYTES(n) ((size_t)(n)*16 * 8 + ((size_t)256 << 10))
 
 /*
  * Canonical rows of cols ≤ tile_cols columns → one tile of pack_bytes(n);
@@ -100,12 +100,14 @@ typedef void pack_fn(const struct pack *p);
 
 /* y = x / sqrt(mean(x²) + eps) * w; w may be NULL (then 1).  Sum of squares in sixteen partials. */
 typedef void rmsnorm_fn(const float *x, const float *w, float eps, float *y, size_t n);
-typedef void add_fn(const float *a, const float *b, float *y, size_t n);                    /* y may be a or b */
+typedef void add_fn(const float *a, const float *b, float *y, size_t n); /* y may be a or b */
 typedef void mul_fn(const float *a, const float *b, float *y, size_t n);
 typedef void scale_fn(const float *x, float s, float *y, size_t n);
-typedef void silu_mul_fn(const float *gate, const float *up, float *y, size_t n);           /* silu(gate) * up */
-typedef void gelu_mul_fn(const float *gate, const float *up, float *y, size_t n);           /* tanh form */
-typedef void softmax_fn(const float *x, float *y, size_t n);                                /* max, exp, sum of sixteen partials, divide */
+typedef void silu_mul_fn(const float *gate, const float *up, float *y,
+                         size_t n); /* silu(gate) * up */
+typedef void gelu_mul_fn(const float *gate, const float *up, float *y, size_t n); /* tanh form */
+typedef void softmax_fn(const float *x, float *y,
+                        size_t n); /* max, exp, sum of sixteen partials, divide */
 
 /*
  * Rotates x[0 … n_dims) of one head by cos/sin pairs cs[n_dims / 2][2].  rope
@@ -125,7 +127,7 @@ typedef void rope_neox_fn(float *x, const float *cs, size_t n_dims);
  * soft cap c: c * tanh(s_j / c).  Keys outside [from, to) are not there.
  * Chunks are merged in order by attn_merge.
  */
-#define KERNELS_CHUNK 256
+#define KERNELS_CHUNK    256
 #define KERNELS_HEAD_MAX 1024 /* of head_dim and v_dim */
 
 struct attn_span {

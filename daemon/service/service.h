@@ -38,13 +38,15 @@ void service_stopping(void);
  * or an engine that shows no sign of life, is restarted by systemd.
  */
 struct service_watchdog;
-struct service_watchdog *service_watchdog_start(struct event_base *base, bool (*alive)(void *arg), void *arg);
+struct service_watchdog *service_watchdog_start(struct event_base *base, bool (*alive)(void *arg),
+                                                void *arg);
 void service_watchdog_stop(struct service_watchdog *w);
 /* What the unit gave, 0 when none: how old a heartbeat may be. */
 int64_t service_watchdog_ms(void);
 
 /* SIGTERM and SIGINT → stop (a second one: at once), SIGHUP → reload.  SIGPIPE is ignored. */
 struct service_signals;
-struct service_signals *service_signals_start(struct event_base *base, void (*stop)(void *arg, bool again),
+struct service_signals *service_signals_start(struct event_base *base,
+                                              void (*stop)(void *arg, bool again),
                                               void (*reload)(void *arg), void *arg);
 void service_signals_stop(struct service_signals *s);

@@ -20,8 +20,9 @@ static const struct {
     const char *name;
     section_fn *run;
 } sections[] = {
-    {"models", kit_models}, {"tok", kit_tok},         {"chat", kit_chat},           {"blocks", kit_blocks},
-    {"quant", kit_quant},   {"sampler", kit_sampler}, {"malformed", kit_malformed}, {"text", kit_text},
+    {"models", kit_models},       {"tok", kit_tok},     {"chat", kit_chat},
+    {"blocks", kit_blocks},       {"quant", kit_quant}, {"sampler", kit_sampler},
+    {"malformed", kit_malformed}, {"text", kit_text},
 };
 
 static int is_wanted(const char *only, const char *name)
@@ -83,7 +84,8 @@ int main(int argc, char **argv)
             continue;
         if (sections[i].run(argv[1], match, &r) < 0)
             r.failed++;
-        printf("%s: %d passed, %d failed, %d skipped\n", sections[i].name, r.passed, r.failed, r.skipped);
+        printf("%s: %d passed, %d failed, %d skipped\n", sections[i].name, r.passed, r.failed,
+               r.skipped);
         fflush(stdout);
         sum.passed += r.passed;
         sum.failed += r.failed;
