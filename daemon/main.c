@@ -41,7 +41,7 @@ struct rnbd {
 };
 
 /* How often status lines and a stop in progress are looked at. */
-#define TICK_MS 250
+#define TICK_MS 250L
 
 static void on_engine(evutil_socket_t fd, short what, void *arg)
 {

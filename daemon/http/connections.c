@@ -16,7 +16,7 @@
 #include "common/clock.h"
 #include "daemon/http/http_priv.h"
 
-#define SWEEP_MS 250
+#define SWEEP_MS 250L
 
 /* What a connection reads is charged in steps of this; the first one is free. */
 #define CHARGE_STEP ((size_t)16 << 10)
@@ -88,17 +88,19 @@ static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, v
     char page[1024];
     size_t len = evbuffer_get_length(b);
     struct str out = {0};
-    int status;
+    long status;
 
     (void)arg;
     if (info->n_added == 0 || len < sizeof end || len >= sizeof page)
         return;
     evbuffer_copyout(b, page, len);
     page[len] = '\0';
-    if (sscanf(page, "HTTP/1.%*d %d", &status) != 1 || strcmp(page + len - strlen(end), end) != 0)
+    /* "HTTP/1.1 413 …" */
+    status = strncmp(page, "HTTP/1.", 7) == 0 ? strtol(page + 8, NULL, 10) : 0;
+    if (status < 400 || status > 599 || strcmp(page + len - strlen(end), end) != 0)
         return;
     evbuffer_drain(b, len);
-    write_error(status, &out);
+    write_error((int)status, &out);
     evbuffer_add(b, out.p, out.len);
     str_clear(&out);
 }

@@ -173,7 +173,7 @@ static void copy_options(struct http *h, const struct http_options *opt)
 static void set_limits(struct http *h)
 {
     /* Deadlines are connections.c's: evhttp's own one timer would also end long answers. */
-    struct timeval never = {.tv_sec = 365 * 24 * 3600};
+    struct timeval never = {.tv_sec = 365L * 24 * 3600};
 
     evhttp_set_max_headers_size(h->server, (ev_ssize_t)h->opt.header_max_bytes);
     evhttp_set_max_body_size(h->server, (ev_ssize_t)h->opt.body_max_bytes);

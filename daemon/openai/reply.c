@@ -68,12 +68,12 @@ const char *reply_finish_name(enum finish f)
 
 json_t *reply_usage(const struct request_usage *u)
 {
-    return json_pack("{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens",
-                     (json_int_t)u->prompt_tokens, "completion_tokens",
-                     (json_int_t)u->completion_tokens, "total_tokens",
-                     (json_int_t)(u->prompt_tokens + u->completion_tokens), "prompt_tokens_details",
-                     "cached_tokens", (json_int_t)u->cached_tokens, "completion_tokens_details",
-                     "reasoning_tokens", (json_int_t)u->reasoning_tokens);
+    return json_pack(
+        "{s:I, s:I, s:I, s:{s:I}, s:{s:I}}", "prompt_tokens", (json_int_t)u->prompt_tokens,
+        "completion_tokens", (json_int_t)u->completion_tokens, "total_tokens",
+        (json_int_t)u->prompt_tokens + (json_int_t)u->completion_tokens, "prompt_tokens_details",
+        "cached_tokens", (json_int_t)u->cached_tokens, "completion_tokens_details",
+        "reasoning_tokens", (json_int_t)u->reasoning_tokens);
 }
 
 /* Times to the microsecond and rates to a hundredth: more digits would only be noise. */

@@ -52,7 +52,8 @@ int service_inherit(struct service_sockets *ret, struct err *err)
 
 char *service_credential(const char *name)
 {
-    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+    const char *dir =
+        getenv("CREDENTIALS_DIRECTORY"); /* NOLINT(concurrency-mt-unsafe): never set */
     char *path;
 
     if (!dir || !*dir)

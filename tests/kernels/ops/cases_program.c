@@ -175,7 +175,7 @@ static int run(const struct layer *l, struct backend *be, const int32_t *tokens,
 static int check(size_t rows)
 {
     struct layer *l = calloc(1, sizeof(*l));
-    float first[VOCAB], got[VOCAB];
+    float first[VOCAB] = {0}, got[VOCAB] = {0};
     int32_t tokens[64];
     const char *name;
     struct backend *be;

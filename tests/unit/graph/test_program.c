@@ -157,9 +157,9 @@ static void life(const struct program *p, graph_value v, size_t *first, size_t *
     *first = p->n_nodes;
     *last = v == p->output ? p->n_nodes : 0;
     for (size_t i = 0; i < p->n_nodes; i++) {
-        if (writes(&p->nodes[i], v) && i < *first)
+        if (i < *first && writes(&p->nodes[i], v))
             *first = i;
-        if (reads(&p->nodes[i], v) && i > *last)
+        if (i > *last && reads(&p->nodes[i], v))
             *last = i;
     }
 }
