@@ -10,6 +10,6 @@ struct cpu_backend {
     struct backend *be;
 };
 
-/* tier: a cap ("scalar"), or NULL.  Ends the process when there is no CPU backend. */
+/* tier: a cap ("scalar"), or NULL: RNBD_TEST_CPU, else all of them.  Ends the process when there is no CPU backend. */
 struct cpu_backend cpu_backend_open(unsigned threads, const char *tier);
 void cpu_backend_close(struct cpu_backend *c);

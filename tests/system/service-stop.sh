@@ -22,7 +22,8 @@ stop_timeout = 2s' >"$T/rnbd.conf"
 
 begin_slow() {
     start --model slow="$SLOW"
-    rnbctl run slow hello --max-tokens "$1" >"$T/answer" 2>"$T/answer.err" &
+    # Greedy: random numbers could end the answer by themselves.
+    rnbctl run slow hello --temperature 0 --max-tokens "$1" >"$T/answer" 2>"$T/answer.err" &
     ASKER=$!
     wait_for "tokens" test -s "$T/answer"
 }
@@ -56,7 +57,7 @@ wait "$ASKER" || fail "the answer within the deadline was cut off: $(cat "$T/ans
 start --model slow="$SLOW" --model tiny="$TINY"
 py <<'P'
 c = Rpc()
-n = c.send("generate", model="slow", prompt="x", max_tokens=8000)
+n = c.send("generate", model="slow", prompt="x", max_tokens=8000, temperature=0)
 while c.read().get("method") != "text":
     pass
 os.kill(PID, signal.SIGTERM)
