@@ -2,6 +2,7 @@
 #include "tests/golden/kit.h"
 
 #include <dirent.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,6 +27,22 @@ void kit_line(struct kit_result *r, const char *section, const char *file, int s
     *(status == KIT_PASS ? &r->passed : status == KIT_FAIL ? &r->failed : &r->skipped) += 1;
 }
 
+bool kit_wanted(const char *file, const char *match)
+{
+    regex_t pattern;
+    bool wanted;
+
+    if (!match || !*match)
+        return true;
+    if (regcomp(&pattern, match, REG_EXTENDED | REG_NOSUB) != 0) {
+        fprintf(stderr, "kit: '%s' is no regular expression\n", match);
+        exit(2);
+    }
+    wanted = regexec(&pattern, file, 0, NULL, 0) == 0;
+    regfree(&pattern);
+    return wanted;
+}
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -47,7 +64,7 @@ int kit_list(const char *dir, const char *section, const char *suffix, const cha
 
         if (len < tail || strcmp(e->d_name + len - tail, suffix) != 0)
             continue;
-        if (match && !strstr(e->d_name, match))
+        if (!kit_wanted(e->d_name, match))
             continue;
         ARRAY_GROW(names, n + 1, cap);
         names[n++] = xstrdup(e->d_name);

@@ -2,13 +2,14 @@
  * kit - runners over the conformance kit (its README fixes formats and
  * tolerances), and what they share.
  *
- * A runner takes the kit's folder and a part of a file name ("" or NULL for
- * all), prints a line per file, counts it, and returns 0; a negative kind only
+ * A runner takes the kit's folder and an extended regular expression over file names
+ * ("" or NULL for all), prints a line per file, counts it, and returns 0; a negative kind only
  * when the section itself cannot be read.
  */
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,10 @@ enum { KIT_FAIL = 0, KIT_PASS = 1, KIT_SKIP = -1 };
 void kit_line(struct kit_result *r, const char *section, const char *file, int status,
               const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* The names in dir/section that end in suffix and contain match, sorted; n of them, or -1. */
+/* Does the name fit match?  Ends the program when match is no regular expression. */
+bool kit_wanted(const char *file, const char *match);
+
+/* The names in dir/section that end in suffix and fit match, sorted; n of them, or -1. */
 int kit_list(const char *dir, const char *section, const char *suffix, const char *match,
              char ***ret_names);
 void kit_list_free(char **names, int n);

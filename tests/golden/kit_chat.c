@@ -145,7 +145,7 @@ int kit_chat(const char *kit_dir, const char *match, struct kit_result *r)
     for (int i = 0; i < n; i++)
         check_golden(kit_dir, names[i], r);
     kit_list_free(names, n);
-    if (!match || !*match || strstr("jinja_unit.json", match))
+    if (kit_wanted("jinja_unit.json", match))
         check_snippets(kit_dir, r);
     return 0;
 }

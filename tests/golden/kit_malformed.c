@@ -155,7 +155,7 @@ int kit_malformed(const char *kit_dir, const char *match, struct kit_result *r)
     {
         const char *file = json_string_value(json_object_get(entry, "file"));
 
-        if (!match || strstr(file, match))
+        if (kit_wanted(file, match))
             check_file(kit_dir, entry, r);
     }
     json_decref(doc);

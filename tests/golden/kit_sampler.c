@@ -136,7 +136,7 @@ int kit_sampler(const char *kit_dir, const char *match, struct kit_result *r)
     json_t *root;
     size_t n;
 
-    if (match && !strstr("sampler.json", match))
+    if (!kit_wanted("sampler.json", match))
         return 0;
     root = kit_json(kit_dir, "sampler", "sampler.json");
     if (!root)
