@@ -180,7 +180,6 @@ static void on_text(struct call *c, const struct event *ev, const char *kind)
 
 static void on_event(void *arg, const struct event *ev)
 {
-    static const char *const finishes[] = {"stop", "length", "tool_calls"};
     struct call *c = arg;
 
     switch (ev->kind) {
@@ -190,7 +189,7 @@ static void on_event(void *arg, const struct event *ev)
     case EVENT_PROGRESS:
         call_progress(c, request_step_name(ev->step), ev->progress, ev->total);
         break;
-    case EVENT_DONE: call_done(c, json_of_end(c, ev, finishes[ev->finish])); break;
+    case EVENT_DONE: call_done(c, json_of_end(c, ev, finish_name(ev->finish))); break;
     case EVENT_FAILED: call_failed(c, ev->error); break;
     default: break;
     }

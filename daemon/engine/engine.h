@@ -140,6 +140,7 @@ enum event_kind {
 };
 
 enum finish { FINISH_STOP, FINISH_LENGTH, FINISH_TOOL_CALLS };
+const char *finish_name(enum finish f); /* OpenAI's words, which rnbctl shows too */
 
 struct token_logprob {
     int32_t id;

@@ -17,6 +17,17 @@ const char *request_step_name(enum request_step s)
     return (unsigned)s < STEP_COUNT ? step_names[s] : "?";
 }
 
+const char *finish_name(enum finish f)
+{
+    static const char *const names[] = {
+        [FINISH_STOP] = "stop",
+        [FINISH_LENGTH] = "length",
+        [FINISH_TOOL_CALLS] = "tool_calls",
+    };
+
+    return (unsigned)f < ARRAY_LEN(names) ? names[f] : "?";
+}
+
 const char *model_state_name(enum model_state s)
 {
     static const char *const names[] = {

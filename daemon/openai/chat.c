@@ -289,12 +289,6 @@ static int parse_never(struct parse *p, const char *name, const json_t *value, s
     return refuse_unless(false, name, "is not supported; leave it out", err);
 }
 
-static int parse_label(struct parse *p, const char *name, const json_t *value, struct err *err)
-{
-    (void)p;
-    return json_is_string(value) ? 0 : params_wrong(err, name, "a text");
-}
-
 static const struct field fields[] = {
     {"messages", FACE_CHAT, parse_messages},
     {"tools", FACE_CHAT, parse_tools},
@@ -316,8 +310,6 @@ static const struct field fields[] = {
     {"web_search_options", FACE_CHAT, parse_never},
     {"functions", FACE_CHAT, parse_never},
     {"function_call", FACE_CHAT, parse_never},
-    {"safety_identifier", FACE_CHAT, parse_label},
-    {"prompt_cache_key", FACE_CHAT, parse_label},
 };
 
 int openai_chat(const json_t *body, struct request **ret_request, struct reply **ret_reply,

@@ -50,4 +50,3 @@ struct reply *reply_create(enum request_kind kind, const struct reply_options *o
 json_t *reply_usage(const struct request_usage *u);
 json_t *reply_timings(const struct request_timings *t);
 json_t *reply_sampling(const struct sampling_options *s);
-const char *reply_finish_name(enum finish f);

@@ -305,6 +305,8 @@ static const struct field shared[] = {
     {"ignore_eos", FACE_BOTH, parse_ignore_eos},
     {"grammar", FACE_BOTH, parse_grammar},
     {"user", FACE_BOTH, parse_label},
+    {"safety_identifier", FACE_CHAT, parse_label},
+    {"prompt_cache_key", FACE_CHAT, parse_label},
 };
 
 /* -- the whole body --------------------------------------------------------------------------- */

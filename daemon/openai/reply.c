@@ -58,14 +58,6 @@ json_t *reply_head(const struct reply *r, const char *object)
                      "rnbd-" RNBD_VERSION);
 }
 
-const char *reply_finish_name(enum finish f)
-{
-    static const char *const names[] = {
-        [FINISH_STOP] = "stop", [FINISH_LENGTH] = "length", [FINISH_TOOL_CALLS] = "tool_calls"};
-
-    return names[f];
-}
-
 json_t *reply_usage(const struct request_usage *u)
 {
     return json_pack(
@@ -265,7 +257,7 @@ static json_t *chat_choice(struct choice *c, unsigned index)
     json_object_set_new(o, "index", json_integer(index));
     json_object_set_new(o, "message", message);
     json_object_set_new(o, "logprobs", c->logprobs ? json_incref(c->logprobs) : json_null());
-    json_object_set_new(o, "finish_reason", json_string(reply_finish_name(c->finish)));
+    json_object_set_new(o, "finish_reason", json_string(finish_name(c->finish)));
     return o;
 }
 
@@ -276,7 +268,7 @@ static json_t *completion_choice(struct choice *c, unsigned index)
     json_object_set_new(o, "text", json_text(str_text(&c->content), c->content.len));
     json_object_set_new(o, "index", json_integer(index));
     json_object_set_new(o, "logprobs", c->logprobs ? json_incref(c->logprobs) : json_null());
-    json_object_set_new(o, "finish_reason", json_string(reply_finish_name(c->finish)));
+    json_object_set_new(o, "finish_reason", json_string(finish_name(c->finish)));
     return o;
 }
 

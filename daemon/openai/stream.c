@@ -76,7 +76,7 @@ static json_t *finish_chunk(struct reply *r, unsigned index)
 {
     json_t *delta = r->kind == REQUEST_CHAT ? json_object() : json_string("");
 
-    return choice_chunk(r, index, delta, NULL, reply_finish_name(r->choices[index].finish));
+    return choice_chunk(r, index, delta, NULL, finish_name(r->choices[index].finish));
 }
 
 static void progress(struct reply *r, const struct event *ev, struct str *out)
