@@ -84,6 +84,8 @@ static int read_sampling(struct request *q, const json_t *params, struct err *er
     }
     if (r >= 0)
         r = json_get_int(params, "max_tokens", 1, INT32_MAX, &q->max_tokens, err);
+    if (r >= 0)
+        r = json_get_bool(params, "ignore_eos", &q->ignore_eos, err);
     return r;
 }
 

@@ -7,7 +7,7 @@ start --model tiny="$TINY" --model slow="$SLOW"
 py <<'P'
 zero = used()
 c = Rpc()
-slow = c.call("model.load", target="slow", ctx=2048)["result"]
+slow = c.call("model.load", target="slow", ctx=8192)["result"]
 tiny = c.call("model.load", target="tiny")["result"]
 total = rpc("budget.get")["ram"]["used"]
 check(total == sum(used().values()), "the accounts sum to what is used", total, used())
@@ -22,9 +22,7 @@ check("result" in m, "a budget of just what is used will do", m)
 rpc("budget.set", ram=512 << 20)
 # While it generates.
 g = Rpc()
-n = g.send("generate", model="slow", prompt="x", max_tokens=3000)
-while g.read().get("method") != "text":
-    pass
+n = g.begin_long()
 for i in range(50):
     m = c.call("budget.set", ram=(400 + i) << 20)
     check("result" in m and m["result"]["ram"]["budget"] == (400 + i) << 20, "set while generating", m)

@@ -74,6 +74,17 @@ class Rpc:
     def call(self, method, **params):
         return self.answer(self.send(method, **params))
 
+    def begin_long(self, n=8000, **more):
+        """Begins an answer of the slow model that goes on until n tokens or its end by somebody; returns the call's number."""
+        number = self.send("generate", **{"model": "slow", "prompt": "x", "max_tokens": n, "ignore_eos": True, **more})
+        while True:
+            m = self.read()
+            if m is None or m.get("id") == number:
+                check(False, "a long answer begins", m)
+                return number
+            if m.get("method") == "text":
+                return number
+
     def close(self):
         self.file.close()
         self.sock.close()

@@ -55,9 +55,7 @@ for _ in range(10):
 check(used() == before, "the ledger is as before", before, used())
 # cancel by id.
 c = Rpc()
-n = c.send("generate", model="slow", prompt="x", max_tokens=8000)
-while c.read().get("method") != "text":
-    pass
+n = c.begin_long()
 number = requests()[0]["id"]
 check("result" in Rpc().call("request.cancel", id=number), "cancel")
 m = c.answer(n)

@@ -25,9 +25,7 @@ def all_of(when, n=200):
 
 all_of("idle")
 g = Rpc()
-g.send("generate", model="slow", prompt="x", max_tokens=8000)
-while g.read().get("method") != "text":
-    pass
+g.begin_long()
 all_of("generating")
 g.close()
 wait_for("the end", idle)

@@ -37,7 +37,7 @@ done
 # Many prompts in a row on a terminal that is none.
 printf 'one\n\n\ntwo\n/clear\n/exit\nthree\n' | rnbctl chat tiny --max-tokens 2 >/dev/null || fail chat
 # The daemon dies while it answers.
-rnbctl run slow hi --max-tokens 4000 >/dev/null 2>"$T/err" &
+rnbctl run slow hi --temperature 0 --max-tokens 4000 >/dev/null 2>"$T/err" &
 asker=$!
 wait_for 'the answer to begin' bash -c 'rnbctl requests | grep -q DECODING'
 kill -KILL "$PID"

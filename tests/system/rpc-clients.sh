@@ -7,9 +7,7 @@ start --model tiny="$TINY" --model slow="$SLOW"
 py <<'P'
 # Two calls on one connection: the short one is not kept waiting by the long one.
 c = Rpc()
-long = c.send("generate", model="slow", prompt="x", max_tokens=200)
-while c.read().get("method") != "text":
-    pass
+long = c.begin_long(200)
 began = time.monotonic()
 notes = []
 m = c.answer(c.send("server.status"), notes)

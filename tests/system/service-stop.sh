@@ -57,9 +57,7 @@ wait "$ASKER" || fail "the answer within the deadline was cut off: $(cat "$T/ans
 start --model slow="$SLOW" --model tiny="$TINY"
 py <<'P'
 c = Rpc()
-n = c.send("generate", model="slow", prompt="x", max_tokens=8000, temperature=0)
-while c.read().get("method") != "text":
-    pass
+n = c.begin_long()
 os.kill(PID, signal.SIGTERM)
 wait_for("the stop", lambda: c.call("server.status")["result"]["state"] == "stopping")
 m = c.call("generate", model="tiny", prompt="x", max_tokens=1)

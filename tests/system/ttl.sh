@@ -42,9 +42,7 @@ check("a" in loaded(), "keep_alive -1 keeps it", loaded())
 
 # A busy model does not leave by hand without force, and not for another.
 g = Rpc()
-n = g.send("generate", model="slow", prompt="x", max_tokens=2000)
-while g.read().get("method") != "text":
-    pass
+n = g.begin_long(2000)
 m = Rpc().call("model.unload", name="slow")
 check(m.get("error", {}).get("code") == -32009, "a busy model is not unloaded", m)
 check("force" in m["error"]["message"], "the error says what to do", m)
