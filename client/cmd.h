@@ -117,6 +117,10 @@ struct load_progress {
 };
 void load_notify(void *arg, const char *method, const json_t *params);
 
+/* What more than one verb shows: the tables of loaded models (cmd_models.c), of requests (cmd_requests.c). */
+void print_loaded(const json_t *models);
+void print_requests(const json_t *requests);
+
 /* Getters with a default, for results that are trusted to be the daemon's. */
 const char *text_of(const json_t *o, const char *key);
 double number_of(const json_t *o, const char *key);

@@ -30,22 +30,15 @@ const struct verb verb_ps = {"ps", "", "loaded models: size, resident, context, 
 const struct verb verb_models = {"models", "", "known models and their state", "model.list",
                                  run_models};
 
-static int run_ps(struct client *c, int argc, char **argv)
+void print_loaded(const json_t *models)
 {
     static const char *const heads[] = {"NAME", "STATE", "TYPE",  ">SIZE", ">RESIDENT", ">CHARGED",
                                         ">CTX", "KV",    "UNTIL", ">PP/s", ">TG/s"};
-    json_t *result, *m;
-    struct table *t;
+    struct table *t = table_create(heads, ARRAY_LEN(heads));
+    json_t *m;
     size_t i;
-    int status, n = args_parse(&verb_ps, argc, argv, NULL, 0);
 
-    if (n != 0)
-        return wrong_usage(&verb_ps, n, "ps takes no argument");
-    status = call_or_print(c, "model.list", json_pack("{s:b}", "loaded", 1), NULL, NULL, &result);
-    if (!result)
-        return status;
-    t = table_create(heads, ARRAY_LEN(heads));
-    json_array_foreach(json_object_get(result, "models"), i, m)
+    json_array_foreach(models, i, m)
     {
         table_row(t, text_of(m, "name"), text_of(m, "state"), text_of(m, "type"),
                   format_text(">%s", size_text(number_of(m, "total_bytes"))),
@@ -56,6 +49,19 @@ static int run_ps(struct client *c, int argc, char **argv)
                   rate_text(number_of(m, "tg_per_second")));
     }
     table_print_and_destroy(t);
+}
+
+static int run_ps(struct client *c, int argc, char **argv)
+{
+    json_t *result;
+    int status, n = args_parse(&verb_ps, argc, argv, NULL, 0);
+
+    if (n != 0)
+        return wrong_usage(&verb_ps, n, "ps takes no argument");
+    status = call_or_print(c, "model.list", json_pack("{s:b}", "loaded", 1), NULL, NULL, &result);
+    if (!result)
+        return status;
+    print_loaded(json_object_get(result, "models"));
     json_decref(result);
     return status;
 }

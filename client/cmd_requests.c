@@ -13,22 +13,15 @@ const struct verb verb_requests = {"requests", "", "running and waiting requests
                                    run_requests};
 const struct verb verb_cancel = {"cancel", "ID", "end a request", "request.cancel", run_cancel};
 
-static int run_requests(struct client *c, int argc, char **argv)
+void print_requests(const json_t *requests)
 {
     static const char *const heads[] = {">ID",     "STEP",  "MODEL", "KIND",
                                         ">PROMPT", ">DONE", ">AGE",  "CLIENT"};
-    json_t *result, *q;
-    struct table *t;
+    struct table *t = table_create(heads, ARRAY_LEN(heads));
+    json_t *q;
     size_t i;
-    int status, n = args_parse(&verb_requests, argc, argv, NULL, 0);
 
-    if (n != 0)
-        return wrong_usage(&verb_requests, n, "requests takes no argument");
-    status = call_or_print(c, "request.list", NULL, NULL, NULL, &result);
-    if (!result)
-        return status;
-    t = table_create(heads, ARRAY_LEN(heads));
-    json_array_foreach(json_object_get(result, "requests"), i, q)
+    json_array_foreach(requests, i, q)
     {
         table_row(t, format_text(">%.0f", number_of(q, "id")), text_of(q, "step"),
                   text_of(q, "model"), text_of(q, "kind"),
@@ -37,6 +30,19 @@ static int run_requests(struct client *c, int argc, char **argv)
                   format_text(">%s", time_text(number_of(q, "age_ms"))), text_of(q, "client"));
     }
     table_print_and_destroy(t);
+}
+
+static int run_requests(struct client *c, int argc, char **argv)
+{
+    json_t *result;
+    int status, n = args_parse(&verb_requests, argc, argv, NULL, 0);
+
+    if (n != 0)
+        return wrong_usage(&verb_requests, n, "requests takes no argument");
+    status = call_or_print(c, "request.list", NULL, NULL, NULL, &result);
+    if (!result)
+        return status;
+    print_requests(json_object_get(result, "requests"));
     json_decref(result);
     return status;
 }

@@ -18,7 +18,7 @@ aliases = default gpt-4o
 ctx = 512
 C
 start
-for verb in status models ps memory budget requests reload; do
+for verb in status models ps memory budget requests top reload; do
     expect 0 rnbctl $verb
     [ -n "$OUT" ] || fail "$verb prints nothing"
     expect 0 rnbctl --json $verb
@@ -46,6 +46,10 @@ expect 0 rnbctl --json ps
 [ "$(field models.0.name <<<"$OUT")" = tiny ] || fail "ps names another model: $OUT"
 expect 0 rnbctl load "$TINY" --name second --ctx 256 --kv q8_0 --ttl 1h
 has "$OUT" 'context 256'
+expect 0 rnbctl top --count 2 --every 0.1
+has "$OUT" second
+[ "$(grep -c '^memory ' <<<"$OUT")" -eq 2 ] || fail "top looks $(grep -c '^memory ' <<<"$OUT") times, not 2"
+expect 2 rnbctl top --every 0
 expect 0 rnbctl ps
 has "$OUT" second
 has "$OUT" q8_0
