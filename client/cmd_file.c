@@ -47,17 +47,42 @@ static void print_tensors(const json_t *list)
     table_print_and_destroy(t);
 }
 
-static void print_unused(const json_t *list)
+/* A list of texts under a heading; nothing when there is none. */
+static void print_list(const char *heading, const json_t *list)
 {
     size_t i;
-    json_t *name;
+    json_t *text;
 
     if (json_array_size(list))
-        printf("%zu tensors are not used by rnbd:\n", json_array_size(list));
-    json_array_foreach(list, i, name)
+        printf("%s\n", heading);
+    json_array_foreach(list, i, text)
     {
-        printf("  %s\n", json_string_value(name));
+        fputs("  ", stdout);
+        print_text(json_string_value(text), true);
+        putchar('\n');
     }
+}
+
+/* What the numbers mean together. */
+static void print_summary(const json_t *s)
+{
+    const char *type;
+    json_t *bytes, *run;
+    size_t i;
+
+    puts("layers:");
+    json_array_foreach(json_object_get(s, "layers"), i, run)
+    {
+        printf("  %.0f-%.0f  %s\n", number_of(run, "from"), number_of(run, "to"),
+               text_of(run, "kind"));
+    }
+    puts("weights:");
+    json_object_foreach(json_object_get(s, "types"), type, bytes)
+    {
+        printf("  %-8s %12s\n", type, size_text(json_number_value(bytes)));
+    }
+    print_list("suspicious:", json_object_get(s, "suspicious"));
+    print_list("tensors that rnbd does not use:", json_object_get(s, "unused_tensors"));
 }
 
 static int run_show(struct client *c, int argc, char **argv)
@@ -90,12 +115,12 @@ static int run_show(struct client *c, int argc, char **argv)
                 strcmp(key, "chat_template") != 0)
                 print_value(key, value);
         }
+        print_summary(s);
         puts("metadata:");
         json_object_foreach(json_object_get(s, "metadata"), key, value)
         {
             print_value(key, value);
         }
-        print_unused(json_object_get(s, "unused_tensors"));
         if (tensors)
             print_tensors(json_object_get(s, "tensors"));
     }

@@ -5,6 +5,7 @@
 #include "common/json.h"
 #include "daemon/engine/describe.h"
 #include "daemon/engine/engine_priv.h"
+#include "daemon/engine/suspect.h"
 
 /* An array of metadata (a vocabulary) is shown by its first elements. */
 #define ARRAY_SHOWN 16
@@ -189,9 +190,28 @@ static void add_unused(void *arg, const struct gguf_tensor *t)
     json_array_append_new(arg, json_text(t->name.p, t->name.len));
 }
 
+static void add_layers(void *arg, int from, int to, const char *kind)
+{
+    json_array_append_new(arg, json_pack("{s:i, s:i, s:s}", "from", from, "to", to, "kind", kind));
+}
+
+/* Bytes of tensors by type, in order of first sight. */
+static json_t *types_json(const struct gguf *g)
+{
+    json_t *o = json_object();
+
+    for (size_t i = 0; i < gguf_n_tensors(g); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(g, i);
+        json_int_t before = json_integer_value(json_object_get(o, t->fmt->name));
+
+        json_object_set_new(o, t->fmt->name, json_integer(before + (json_int_t)t->bytes));
+    }
+    return o;
+}
+
 int describe_file(struct engine *e, const struct job *j, json_t **ret, struct err *err)
 {
-    json_t *o, *tensors = json_array(), *unused = json_array();
+    json_t *o, *tensors = json_array(), *unused = json_array(), *layers = json_array();
     const struct gguf *g;
     struct model_info info;
     struct look l;
@@ -200,6 +220,7 @@ int describe_file(struct engine *e, const struct job *j, json_t **ret, struct er
     if (r < 0) {
         json_decref(tensors);
         json_decref(unused);
+        json_decref(layers);
         return r;
     }
     g = model_gguf(l.model);
@@ -207,10 +228,14 @@ int describe_file(struct engine *e, const struct job *j, json_t **ret, struct er
     for (size_t i = 0; i < gguf_n_tensors(g); i++)
         json_array_append_new(tensors, tensor_json(gguf_tensor_at(g, i)));
     model_unused_tensors(l.model, add_unused, unused);
+    model_layer_kinds(l.model, add_layers, layers);
     o = head(j, &info);
     json_object_set_new(o, "parts", json_integer(gguf_parts(g)));
     json_object_set_new(o, "gguf_version", json_integer(gguf_version(g)));
     json_object_set_new(o, "kv_bytes_per_token", size_value(info.kv_bytes_per_token));
+    json_object_set_new(o, "types", types_json(g));
+    json_object_set_new(o, "layers", layers);
+    json_object_set_new(o, "suspicious", suspect_list(l.model));
     json_object_set_new(o, "metadata", metadata_json(g));
     json_object_set_new(o, "chat_template",
                         info.chat_template

@@ -354,3 +354,11 @@ void graph_output(struct graph *g, graph_value x)
     assert(g->values[x].out);
     g->output = x;
 }
+
+const struct op *graph_find_op(const struct graph *g, int layer, enum op_kind kind)
+{
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (g->nodes[i].op.layer == layer && g->nodes[i].op.kind == kind)
+            return &g->nodes[i].op;
+    return NULL;
+}

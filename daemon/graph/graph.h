@@ -99,6 +99,9 @@ graph_value graph_rows(struct graph *g, graph_value x);
 /* x holds the logits: what a program gives. */
 void graph_output(struct graph *g, graph_value x);
 
+/* For people: the first op of the kind in a layer, as it was built; NULL when the layer has none. */
+const struct op *graph_find_op(const struct graph *g, int layer, enum op_kind kind);
+
 /* -- programs -------------------------------------------------------------------- */
 
 struct program;

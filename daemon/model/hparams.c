@@ -24,6 +24,9 @@ static const struct key_info keys[KEY_COUNT] = {
 
 #define KEY_TEXT 128
 
+/* Read by read_scaling(): a word, not a number. */
+#define KEY_SCALING_TYPE "rope.scaling.type"
+
 static void key_text(const struct arch *arch, const char *name, char text[KEY_TEXT])
 {
     snprintf(text, KEY_TEXT, "%s.%s", arch->name, name);
@@ -88,7 +91,7 @@ static int read_scaling(const struct gguf *g, const struct arch *arch, struct hp
     char text[KEY_TEXT];
     int r;
 
-    key_text(arch, "rope.scaling.type", text);
+    key_text(arch, KEY_SCALING_TYPE, text);
     r = gguf_get_string(g, text, &type, err);
     if (r < 0)
         return r;
@@ -206,4 +209,12 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
         return r;
     *ret = hp;
     return 0;
+}
+
+bool hparams_reads(const struct arch *arch, struct view name)
+{
+    for (size_t i = 0; i < arch->n_keys; i++)
+        if (view_is(name, keys[arch->keys[i].key].name))
+            return true;
+    return view_is(name, KEY_SCALING_TYPE);
 }

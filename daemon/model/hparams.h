@@ -43,3 +43,6 @@ struct arch;
 /* vocab: tokens of the tokenizer, 0 when the file has none (then vocab_size says). */
 int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, struct hparams *ret,
                  struct err *err);
+
+/* Does the architecture read this key?  name: without its prefix. */
+bool hparams_reads(const struct arch *arch, struct view name);

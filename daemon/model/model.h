@@ -81,6 +81,12 @@ void model_info(const struct model *m, struct model_info *ret);
 void model_unused_tensors(const struct model *m, void (*fn)(void *arg, const struct gguf_tensor *t),
                           void *arg);
 
+/* Calls fn for each key under the architecture's prefix that its table does not read (for show). */
+void model_unused_keys(const struct model *m, void (*fn)(void *arg, struct view key), void *arg);
+/* Calls fn for each run of layers from … to (inclusive) that are alike: "attention (window 128), experts". */
+void model_layer_kinds(const struct model *m,
+                       void (*fn)(void *arg, int from, int to, const char *kind), void *arg);
+
 /* free_bytes: what the budget has left for it. */
 int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
                struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err);

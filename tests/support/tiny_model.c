@@ -252,7 +252,9 @@ static void put_vocab(struct maker *k)
     gguf_writer_u32(k->w, "tokenizer.ggml.bos_token_id", 256 + ARRAY_LEN(merges));
     gguf_writer_u32(k->w, "tokenizer.ggml.eos_token_id", 258 + ARRAY_LEN(merges));
     gguf_writer_bool(k->w, "tokenizer.ggml.add_bos_token", false);
-    gguf_writer_string(k->w, "tokenizer.chat_template", template);
+    if (!k->o->chat_template || *k->o->chat_template)
+        gguf_writer_string(k->w, "tokenizer.chat_template",
+                           k->o->chat_template ? k->o->chat_template : template);
     for (size_t i = 0; i < n; i++)
         str_clear(&texts[i]);
 }

@@ -23,6 +23,7 @@ struct tiny_model {
     unsigned n_ctx;    /* 0: 2048 */
     bool tied;         /* no output head of its own */
     bool no_vocab;
+    const char *chat_template; /* NULL: ChatML; "": none */
     const char *without; /* a key (without the prefix) or a tensor that is left out; NULL: none */
 };
 

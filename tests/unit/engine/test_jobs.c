@@ -164,6 +164,11 @@ START_TEST(show_lists_metadata_and_tensors)
     ck_assert_ptr_nonnull(
         json_object_get(json_object_get(a.result, "metadata"), "general.architecture"));
     ck_assert_ptr_nonnull(strstr(text(&a, "chat_template"), "message"));
+    ck_assert_uint_eq(json_array_size(json_object_get(a.result, "suspicious")), 0);
+    ck_assert_uint_eq(json_array_size(json_object_get(a.result, "layers")), 1);
+    ck_assert_str_eq(json_string_value(json_object_get(
+                         json_array_get(json_object_get(a.result, "layers"), 0), "kind")),
+                     "attention, dense");
     answer_clear(&a);
     sink = rig_sink(&r, &a);
     ck_assert_int_gt(engine_show(r.e, "/nowhere/x.gguf", &sink, &err), 0);

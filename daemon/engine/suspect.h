@@ -1,0 +1,14 @@
+/*
+ * suspect - what is odd about a model file that is sound enough to run: said by
+ * `show`, before somebody wonders about the answers.
+ *
+ * Thread: IO (a model of one's own).
+ */
+#pragma once
+
+#include <jansson.h>
+
+#include "daemon/model/model.h"
+
+/* A new array of sentences; empty when nothing is odd. */
+json_t *suspect_list(const struct model *m);
