@@ -41,7 +41,7 @@ enum dim {
     DIM_NONE, /* not there: 1 */
     DIM_EMBD,
     DIM_VOCAB,
-    DIM_Q, /* n_heads * head_dim */
+    DIM_Q, /* n_heads * head_dim, of the layer */
     DIM_K, /* n_kv_heads * head_dim */
     DIM_V, /* n_kv_heads * v_dim */
     DIM_O, /* n_heads * v_dim */
@@ -56,9 +56,9 @@ enum dim {
 enum need {
     NEED_ALWAYS,
     NEED_OPTIONAL,
-    NEED_DENSE, /* when the file has no experts; with experts it is not used */
+    NEED_DENSE, /* where the layer has no experts; with experts it is not used */
     NEED_DENSE_OPTIONAL,
-    NEED_MOE /* when it has */
+    NEED_MOE /* where it has */
 };
 
 enum tensor_use {
@@ -72,6 +72,7 @@ struct tensor_row {
     enum need need;
     enum tensor_use use;
     enum dim dims[3];
+    unsigned in; /* kinds of layers that have it (enum layer_kind); 0: all */
 };
 
 struct key_row {
@@ -90,6 +91,8 @@ struct arch {
     size_t n_tensors;
     /* What no table can say; may fill in what the file left out. */
     int (*check)(struct hparams *hp, struct err *err);
+    /* What a layer does (enum layer_kind), by numbers that may not be checked yet; NULL: attention in all. */
+    unsigned (*kind)(const struct hparams *hp, int layer);
     /* x: what the layer before gave; returns what this one gives. */
     graph_value (*layer)(struct build *b, int layer, graph_value x);
 };
@@ -114,27 +117,22 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
         KEY_YARN_BETA_SLOW, false                                                                  \
     }
 
+#define TENSOR_ROW(name, part, need, use, in, ...)                                                 \
+    {                                                                                              \
+        TENSOR_##name, part, need, use, {__VA_ARGS__}, in                                          \
+    }
 #define MATRIX(name, need, ...)                                                                    \
-    {                                                                                              \
-        TENSOR_##name, PART_WEIGHT, NEED_##need, USE_MATRIX,                                       \
-        {                                                                                          \
-            __VA_ARGS__                                                                            \
-        }                                                                                          \
-    }
-#define VECTOR(name, need, dim)                                                                    \
-    {                                                                                              \
-        TENSOR_##name, PART_WEIGHT, NEED_##need, USE_VECTOR,                                       \
-        {                                                                                          \
-            dim                                                                                    \
-        }                                                                                          \
-    }
-#define BIAS(name, need, dim)                                                                      \
-    {                                                                                              \
-        TENSOR_##name, PART_BIAS, NEED_##need, USE_VECTOR,                                         \
-        {                                                                                          \
-            dim                                                                                    \
-        }                                                                                          \
-    }
+    TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_MATRIX, 0, __VA_ARGS__)
+#define VECTOR(name, need, ...)                                                                    \
+    TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)
+#define BIAS(name, need, ...) TENSOR_ROW(name, PART_BIAS, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)
+/* The same in layers of a kind alone. */
+#define MATRIX_IN(kind, name, need, ...)                                                           \
+    TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_MATRIX, LAYER_##kind, __VA_ARGS__)
+#define VECTOR_IN(kind, name, need, ...)                                                           \
+    TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
+#define BIAS_IN(kind, name, need, ...)                                                             \
+    TENSOR_ROW(name, PART_BIAS, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
 
 #define TENSORS_ENDS                                                                               \
     MATRIX(TOKEN_EMBD, ALWAYS, DIM_EMBD, DIM_VOCAB), VECTOR(OUTPUT_NORM, ALWAYS, DIM_EMBD)

@@ -30,19 +30,21 @@ const struct graph_weight *model_weight(const struct model *m, int layer, enum t
     return &m->weights[weight_index(names[name].in_layer ? layer : -1, name, part)];
 }
 
-static uint64_t dim_of(const struct hparams *hp, enum dim d)
+static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
 {
+    const struct hparams_layer *y = &hp->layers[layer < 0 ? 0 : layer];
+
     switch (d) {
     case DIM_NONE: return 1;
     case DIM_EMBD: return hp->n_embd;
     case DIM_VOCAB: return hp->n_vocab;
-    case DIM_Q: return (uint64_t)hp->n_heads * hp->head_dim;
-    case DIM_K: return (uint64_t)hp->n_kv_heads * hp->head_dim;
-    case DIM_V: return (uint64_t)hp->n_kv_heads * hp->v_dim;
-    case DIM_O: return (uint64_t)hp->n_heads * hp->v_dim;
+    case DIM_Q: return (uint64_t)y->n_heads * hp->head_dim;
+    case DIM_K: return (uint64_t)y->n_kv_heads * hp->head_dim;
+    case DIM_V: return (uint64_t)y->n_kv_heads * hp->v_dim;
+    case DIM_O: return (uint64_t)y->n_heads * hp->v_dim;
     case DIM_HEAD: return hp->head_dim;
     case DIM_ROT_HALF: return hp->n_rot / 2;
-    case DIM_FF: return hp->n_ff;
+    case DIM_FF: return y->n_ff;
     case DIM_EXPERT: return hp->n_expert;
     case DIM_FF_EXP: return hp->n_ff_exp;
     case DIM_FF_SHEXP: return hp->n_ff_shexp;
@@ -50,11 +52,14 @@ static uint64_t dim_of(const struct hparams *hp, enum dim d)
     return 0;
 }
 
-static bool is_wanted(const struct hparams *hp, enum need need)
+static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_row *row)
 {
-    bool dense = need == NEED_DENSE || need == NEED_DENSE_OPTIONAL;
+    bool dense = row->need == NEED_DENSE || row->need == NEED_DENSE_OPTIONAL;
+    unsigned kind = layer < 0 ? 0 : hp->layers[layer].kind;
 
-    return hp->n_expert ? !dense : need != NEED_MOE;
+    if (row->in && !(row->in & kind))
+        return false;
+    return kind & LAYER_MOE ? !dense : row->need != NEED_MOE;
 }
 
 static bool is_required(enum need need)
@@ -62,11 +67,11 @@ static bool is_required(enum need need)
     return need != NEED_OPTIONAL && need != NEED_DENSE_OPTIONAL;
 }
 
-static int check_shape(const struct hparams *hp, const struct tensor_row *row,
+static int check_shape(const struct hparams *hp, int layer, const struct tensor_row *row,
                        const struct gguf_tensor *t, const char *text, struct err *err)
 {
     for (int d = 0; d < 4; d++) {
-        uint64_t want = d < 3 ? dim_of(hp, row->dims[d]) : 1;
+        uint64_t want = d < 3 ? dim_of(hp, layer, row->dims[d]) : 1;
 
         if (t->dims[d] != want)
             return err_set_param(err, ERR_FORMAT, text,
@@ -119,7 +124,7 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
                                    "the file has no tensor '%s', which '%s' needs", text,
                                    m->arch->name)
                    : 0;
-    r = check_shape(&m->hp, row, t, text, err);
+    r = check_shape(&m->hp, layer, row, t, text, err);
     if (r >= 0)
         r = check_format(row, t, text, err);
     if (r < 0)
@@ -141,10 +146,8 @@ int model_bind(struct model *m, struct err *err)
         int from = in_layer ? 0 : -1;
         int to = in_layer ? (int)m->hp.n_layers : 0;
 
-        if (!is_wanted(&m->hp, row->need))
-            continue;
         for (int layer = from; layer < to; layer++) {
-            int r = bind_one(m, row, layer, err);
+            int r = is_wanted(&m->hp, layer, row) ? bind_one(m, row, layer, err) : 0;
 
             if (r < 0)
                 return r;

@@ -6,18 +6,24 @@
 
 #include "daemon/model/arch.h"
 
-enum key_type { TYPE_U32, TYPE_F32 };
+enum key_type { TYPE_U32, TYPE_F32, TYPE_LAYERS };
 
 struct key_info {
     const char *name;
     enum key_type type;
-    size_t at; /* in struct hparams */
+    size_t at;    /* in struct hparams */
+    size_t layer; /* in struct hparams_layer, of TYPE_LAYERS */
     double lo, hi;
 };
 
+#define IN_LAYER_U32(field)    0
+#define IN_LAYER_F32(field)    0
+#define IN_LAYER_LAYERS(field) offsetof(struct hparams_layer, field)
+
 static const struct key_info keys[KEY_COUNT] = {
 #define KEY(id, name, type, field, lo, hi)                                                         \
-    [KEY_##id] = {name, TYPE_##type, offsetof(struct hparams, field), lo, hi},
+    [KEY_##id] = {name, TYPE_##type, offsetof(struct hparams, field), IN_LAYER_##type(field),      \
+                  lo,   hi},
 #include "daemon/model/keys.def"
 #undef KEY
 };
@@ -32,30 +38,67 @@ static void key_text(const struct arch *arch, const char *name, char text[KEY_TE
     snprintf(text, KEY_TEXT, "%s.%s", arch->name, name);
 }
 
-/* An array of one integer for each layer, all alike, is that integer. */
-static int read_array(const struct gguf_value *v, const char *text, const struct key_info *k,
-                      uint32_t n_layers, uint32_t *out, struct err *err)
+/* An array of one integer for each layer. */
+static int check_array(const struct gguf_value *v, const char *text, const struct key_info *k,
+                       uint32_t n_layers, struct err *err)
 {
-    int64_t first;
-
     if (!gguf_is_int(v->elem_type))
         return err_set_param(err, ERR_FORMAT, text, "key '%s' is an array of %s, not of integers",
                              text, gguf_type_name(v->elem_type));
     if (v->n != n_layers)
         return err_set_param(err, ERR_FORMAT, text, "key '%s' has %zu values for %u layers", text,
                              v->n, n_layers);
-    first = gguf_elem_i64(v, 0);
+    for (size_t i = 0; i < v->n; i++) {
+        int64_t x = gguf_elem_i64(v, i);
+
+        if (x < (int64_t)k->lo || x > (int64_t)k->hi)
+            return err_set_param(err, ERR_FORMAT, text,
+                                 "key '%s' is %lld in layer %zu; it must be %.0f to %.0f", text,
+                                 (long long)x, i, k->lo, k->hi);
+    }
+    return 0;
+}
+
+/* All alike: that integer. */
+static int read_alike(const struct gguf_value *v, const char *text, const struct key_info *k,
+                      uint32_t n_layers, uint32_t *out, struct err *err)
+{
+    int r = check_array(v, text, k, n_layers, err);
+
+    if (r < 0)
+        return r;
     for (size_t i = 1; i < v->n; i++)
-        if (gguf_elem_i64(v, i) != first)
+        if (gguf_elem_i64(v, i) != gguf_elem_i64(v, 0))
             return err_set_param(err, ERR_UNSUPPORTED, text,
                                  "key '%s' differs from layer to layer; this architecture is "
                                  "supported with one value for all",
                                  text);
-    if (first < (int64_t)k->lo || first > (int64_t)k->hi)
-        return err_set_param(err, ERR_FORMAT, text, "key '%s' is %lld; it must be %.0f to %.0f",
-                             text, (long long)first, k->lo, k->hi);
-    *out = (uint32_t)first;
+    *out = (uint32_t)gguf_elem_i64(v, 0);
     return 1;
+}
+
+static uint32_t *in_layer(struct hparams *hp, size_t i, const struct key_info *k)
+{
+    return (uint32_t *)(void *)((char *)&hp->layers[i] + k->layer);
+}
+
+/* One value for all layers, or an array of one for each. */
+static int read_layers(const struct gguf *g, const struct gguf_value *v, const char *text,
+                       const struct key_info *k, struct hparams *hp, struct err *err)
+{
+    uint32_t all = 0;
+    int r;
+
+    if (!v || v->type != GGUF_ARRAY) {
+        r = gguf_get_u32(g, text, (uint32_t)k->lo, (uint32_t)k->hi, &all, err);
+        for (size_t i = 0; i < hp->n_layers && r > 0; i++)
+            *in_layer(hp, i, k) = all;
+        return r;
+    }
+    r = check_array(v, text, k, hp->n_layers, err);
+    for (size_t i = 0; i < hp->n_layers && r >= 0; i++)
+        *in_layer(hp, i, k) = (uint32_t)gguf_elem_i64(v, i);
+    return r < 0 ? r : 1;
 }
 
 static int read_key(const struct gguf *g, const struct arch *arch, const struct key_row *row,
@@ -69,8 +112,10 @@ static int read_key(const struct gguf *g, const struct arch *arch, const struct 
 
     key_text(arch, k->name, text);
     v = gguf_find(g, text);
-    if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)
-        r = read_array(v, text, k, hp->n_layers, field, err);
+    if (k->type == TYPE_LAYERS)
+        r = read_layers(g, v, text, k, hp, err);
+    else if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)
+        r = read_alike(v, text, k, hp->n_layers, field, err);
     else if (k->type == TYPE_U32)
         r = gguf_get_u32(g, text, (uint32_t)k->lo, (uint32_t)k->hi, field, err);
     else
@@ -113,13 +158,41 @@ static int read_scaling(const struct gguf *g, const struct arch *arch, struct hp
     return 0;
 }
 
+static int derive_nextn(struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    if (hp->n_nextn >= hp->n_layers)
+        return err_set(err, ERR_FORMAT, "'%s.%s' is %u, but the file has %u layers in all",
+                       arch->name, keys[KEY_NEXTN_LAYERS].name, hp->n_nextn, hp->n_layers);
+    hp->n_layers -= hp->n_nextn;
+    return 0;
+}
+
+/* What each layer does, and the most of what its numbers are. */
+static int derive_layers(struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    for (uint32_t i = 0; i < hp->n_layers; i++) {
+        struct hparams_layer *y = &hp->layers[i];
+
+        if (!hp->has[KEY_HEAD_COUNT_KV])
+            y->n_kv_heads = y->n_heads;
+        y->kind = arch->kind ? arch->kind(hp, (int)i)
+                             : LAYER_ATTENTION | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
+        hp->n_heads = MAX(hp->n_heads, y->n_heads);
+        hp->n_kv_heads = MAX(hp->n_kv_heads, y->n_kv_heads);
+        hp->n_ff = MAX(hp->n_ff, y->n_ff);
+        if (y->kind & LAYER_ATTENTION &&
+            (!y->n_kv_heads || y->n_kv_heads > y->n_heads || y->n_heads % y->n_kv_heads != 0))
+            return err_set(err, ERR_FORMAT,
+                           "%u heads cannot share %u KV heads evenly ('%s.%s', layer %u)",
+                           y->n_heads, y->n_kv_heads, arch->name, keys[KEY_HEAD_COUNT_KV].name, i);
+    }
+    return 0;
+}
+
 static int derive_heads(struct hparams *hp, const struct arch *arch, struct err *err)
 {
-    if (!hp->has[KEY_HEAD_COUNT_KV])
-        hp->n_kv_heads = hp->n_heads;
-    if (hp->n_kv_heads > hp->n_heads || hp->n_heads % hp->n_kv_heads != 0)
-        return err_set(err, ERR_FORMAT, "%u heads cannot share %u KV heads evenly ('%s.%s')",
-                       hp->n_heads, hp->n_kv_heads, arch->name, keys[KEY_HEAD_COUNT_KV].name);
+    if (!hp->n_heads)
+        return 0; /* no layer has attention */
     if (!hp->has[KEY_KEY_LENGTH]) {
         if (hp->n_embd % hp->n_heads != 0)
             return err_set(err, ERR_FORMAT,
@@ -199,6 +272,10 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
     r = read_scaling(g, arch, &hp, err);
     if (r >= 0)
         r = derive_vocab(&hp, arch, vocab, err);
+    if (r >= 0)
+        r = derive_nextn(&hp, arch, err);
+    if (r >= 0)
+        r = derive_layers(&hp, arch, err);
     if (r >= 0)
         r = derive_heads(&hp, arch, err);
     if (r >= 0)

@@ -23,12 +23,31 @@ enum key {
     KEY_COUNT
 };
 
+#define HPARAMS_MAX_LAYERS 1024 /* what keys.def allows of block_count */
+
+/* What a layer does; flags. */
+enum layer_kind {
+    LAYER_ATTENTION = 1, /* keeps keys and values */
+    LAYER_RECURRENT = 2, /* keeps a state of fixed size */
+    LAYER_MOE = 4        /* its feed-forward part has experts */
+};
+
+/* Numbers that a file may give layer by layer. */
+struct hparams_layer {
+    uint32_t n_heads, n_kv_heads, n_ff;
+    unsigned kind; /* of enum layer_kind */
+};
+
 enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN };
 
 struct hparams {
     bool has[KEY_COUNT]; /* the file has the key */
-    uint32_t n_ctx_train, n_embd, n_layers, n_ff, n_vocab;
-    uint32_t n_heads, n_kv_heads, head_dim, v_dim;
+    uint32_t n_ctx_train, n_embd, n_vocab;
+    uint32_t
+        n_layers; /* that are run: without those for drafting, n_nextn, which stand behind them */
+    uint32_t n_nextn;
+    uint32_t n_heads, n_kv_heads, n_ff; /* most of any layer */
+    uint32_t head_dim, v_dim;
     float rms_eps, attention_scale;
     uint32_t n_rot, n_ctx_orig;
     float rope_base, rope_factor, rope_attn_factor;
@@ -36,6 +55,7 @@ struct hparams {
     enum rope_scaling rope_scaling;
     uint32_t n_expert, n_expert_used, n_ff_exp, n_ff_shexp;
     float expert_scale;
+    struct hparams_layer layers[HPARAMS_MAX_LAYERS];
 };
 
 struct arch;

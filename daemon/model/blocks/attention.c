@@ -17,8 +17,8 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     const struct hparams *hp = b->hp;
     const struct graph_weight *w[3], *bias[3];
     enum op_rope rope = b->m->arch->rope;
-    struct graph_attention a = {.n_heads = hp->n_heads,
-                                .n_kv_heads = hp->n_kv_heads,
+    struct graph_attention a = {.n_heads = hp->layers[layer].n_heads,
+                                .n_kv_heads = hp->layers[layer].n_kv_heads,
                                 .head_dim = hp->head_dim,
                                 .v_dim = hp->v_dim};
     graph_value qkv[3], y;
@@ -35,7 +35,7 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     }
     graph_rope(b->g, qkv[0], b->rope, rope, hp->n_rot, hp->head_dim);
     graph_rope(b->g, qkv[1], b->rope, rope, hp->n_rot, hp->head_dim);
-    graph_kv_store(b->g, qkv[1], qkv[2], hp->n_kv_heads, hp->head_dim, hp->v_dim);
+    graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, hp->head_dim, hp->v_dim);
     y = graph_attention(b->g, qkv[0], &a);
     if (layer == (int)hp->n_layers - 1)
         y = graph_rows(b->g, y);
