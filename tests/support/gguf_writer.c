@@ -149,6 +149,15 @@ struct gguf_writer_tensor *gguf_writer_tensor(struct gguf_writer *w, const char 
                                               uint32_t type, uint32_t n_dims, const uint64_t *dims,
                                               const void *data)
 {
+    struct gguf_writer_tensor *t = gguf_writer_declare(w, name, type, n_dims, dims);
+
+    t->data = data ? xmemdup(data, t->bytes) : xcalloc(t->bytes, 1);
+    return t;
+}
+
+struct gguf_writer_tensor *gguf_writer_declare(struct gguf_writer *w, const char *name,
+                                               uint32_t type, uint32_t n_dims, const uint64_t *dims)
+{
     const struct format *fmt = format_of_gguf(type);
     struct gguf_writer_tensor *t;
     uint64_t n = 1;
@@ -162,7 +171,6 @@ struct gguf_writer_tensor *gguf_writer_tensor(struct gguf_writer *w, const char 
         n *= dims[i];
     }
     t->bytes = fmt ? format_row_bytes(fmt, n) : n;
-    t->data = data ? xmemdup(data, t->bytes) : xcalloc(t->bytes, 1);
     return t;
 }
 
@@ -172,7 +180,7 @@ static void pad(struct str *s, size_t start, size_t alignment)
         str_addc(s, 0);
 }
 
-void gguf_writer_bytes(const struct gguf_writer *w, struct str *out)
+void gguf_writer_head(const struct gguf_writer *w, struct str *out)
 {
     size_t start = out->len, alignment = w->alignment ? w->alignment : ALIGNMENT_DEFAULT;
     uint64_t offset = 0;
@@ -193,6 +201,15 @@ void gguf_writer_bytes(const struct gguf_writer *w, struct str *out)
         add_u64(out, t->fixed_offset ? t->offset : offset);
         offset = (offset + t->bytes + alignment - 1) / alignment * alignment;
     }
+    if (w->n_tensors)
+        pad(out, start, alignment);
+}
+
+void gguf_writer_bytes(const struct gguf_writer *w, struct str *out)
+{
+    size_t start = out->len, alignment = w->alignment ? w->alignment : ALIGNMENT_DEFAULT;
+
+    gguf_writer_head(w, out);
     for (size_t i = 0; i < w->n_tensors; i++) {
         pad(out, start, alignment);
         str_add(out, w->tensors[i].data, w->tensors[i].bytes);

@@ -28,7 +28,7 @@ struct gguf_writer_tensor {
     uint32_t type; /* number in the file */
     uint32_t n_dims;
     uint64_t dims[8];
-    void *data; /* owned */
+    void *data; /* owned; NULL: only declared */
     size_t bytes;
     bool fixed_offset; /* offset is written instead of the true place */
     uint64_t offset;
@@ -80,6 +80,17 @@ void gguf_writer_raw_u64(struct gguf_writer *w, uint64_t value);
 struct gguf_writer_tensor *gguf_writer_tensor(struct gguf_writer *w, const char *name,
                                               uint32_t type, uint32_t n_dims, const uint64_t *dims,
                                               const void *data);
+
+/*
+ * Adds a tensor without its bytes, for models too large to be held: append
+ * gguf_writer_head(), which ends where the data begins, then write the
+ * tensors' bytes in the order they were declared, each padded to a multiple of
+ * the alignment.
+ */
+struct gguf_writer_tensor *gguf_writer_declare(struct gguf_writer *w, const char *name,
+                                               uint32_t type, uint32_t n_dims,
+                                               const uint64_t *dims);
+void gguf_writer_head(const struct gguf_writer *w, struct str *out);
 
 /* Appends the whole file. */
 void gguf_writer_bytes(const struct gguf_writer *w, struct str *out);
