@@ -250,6 +250,7 @@ graph_value graph_attention(struct graph *g, graph_value q, const struct graph_a
     n->op.p.attention.window = a->window;
     n->op.p.attention.scale = a->scale;
     n->op.p.attention.soft_cap = a->soft_cap;
+    n->op.p.attention.non_causal = a->non_causal;
     return y;
 }
 

@@ -73,7 +73,8 @@ struct graph_attention {
     unsigned n_heads, n_kv_heads, head_dim, v_dim;
     unsigned window; /* 0: all of the past */
     float scale;
-    float soft_cap; /* 0: none */
+    float soft_cap;  /* 0: none */
+    bool non_causal; /* rows of the batch see each other */
     const struct graph_weight *sinks;
 };
 graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a);

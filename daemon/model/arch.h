@@ -93,6 +93,7 @@ struct arch {
     int (*check)(struct hparams *hp, struct err *err);
     /* What a layer does (enum layer_kind), by numbers that may not be checked yet; NULL: attention in all. */
     unsigned (*kind)(const struct hparams *hp, int layer);
+    bool encoder; /* a token also sees those behind it: a text is one batch */
     /* x: what the layer before gave; returns what this one gives. */
     graph_value (*layer)(struct build *b, int layer, graph_value x);
 };
@@ -108,7 +109,7 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 /* Rows that most tables begin with. */
 #define KEYS_TRANSFORMER                                                                           \
     {KEY_BLOCK_COUNT, true}, {KEY_CONTEXT_LENGTH, true}, {KEY_EMBEDDING_LENGTH, true},             \
-        {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, true}, {KEY_HEAD_COUNT_KV, false},               \
+        {KEY_POOLING, false}, {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, true}, {KEY_HEAD_COUNT_KV, false},               \
         {KEY_KEY_LENGTH, false}, {KEY_VALUE_LENGTH, false}, {KEY_RMS_EPS, true},                   \
         {KEY_ROPE_DIMENSIONS, false}, {KEY_ROPE_BASE, false}, {KEY_ROPE_LINEAR, false},            \
         {KEY_ROPE_FACTOR, false}, {KEY_ROPE_ORIGINAL, false}, {KEY_ROPE_ATTN_FACTOR, false},       \

@@ -282,6 +282,10 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
         r = derive_experts(&hp, arch, err);
     if (r >= 0 && arch->check)
         r = arch->check(&hp, err);
+    if (r >= 0 && hp.pooling == POOLING_RANK)
+        r = err_set(err, ERR_UNSUPPORTED,
+                    "'%s.%s' is %d: the file is a reranker, which this version cannot run",
+                    arch->name, keys[KEY_POOLING].name, POOLING_RANK);
     if (r < 0)
         return r;
     *ret = hp;

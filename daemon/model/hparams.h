@@ -40,8 +40,12 @@ struct hparams_layer {
 
 enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN };
 
+/* What an embedding model makes of the rows of a text; the numbers are the file's. */
+enum pooling { POOLING_NONE, POOLING_MEAN, POOLING_CLS, POOLING_LAST, POOLING_RANK };
+
 struct hparams {
     bool has[KEY_COUNT]; /* the file has the key */
+    uint32_t pooling;    /* enum pooling; NONE: the model writes text */
     uint32_t n_ctx_train, n_embd, n_vocab;
     uint32_t
         n_layers; /* that are run: without those for drafting, n_nextn, which stand behind them */

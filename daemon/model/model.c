@@ -185,6 +185,7 @@ void model_info(const struct model *m, struct model_info *ret)
         .kv_bytes_per_token = model_kv_bytes_per_token(m, kv),
         .chat_template = m->chat_template,
         .has_tokenizer = m->tokenizer != NULL,
+        .pooling = pooling_name((enum pooling)hp->pooling),
     };
     snprintf(ret->name, sizeof ret->name, "%s", m->name);
     main_type(m, ret->type, sizeof ret->type);

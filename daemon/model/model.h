@@ -6,6 +6,7 @@
  *     model_load      reserves, reads the weights, makes the program of ops
  *     model_context   a sequence for it
  *     model_eval      runs a batch and gives logits
+ *     model_embed     runs a text and gives its embedding
  *
  * Adding an architecture is one file in arch/ (arch.h says how): this room's
  * other files do not know families.
@@ -55,6 +56,7 @@ struct model_info {
     const char *chat_template; /* NULL: none; a terminated copy */
     struct model_sampling sampling;
     bool has_tokenizer;
+    const char *pooling; /* of an embedding model: "mean", "cls", "last"; NULL: it writes text */
 };
 
 /* The answer before loading.  All in bytes; the sums are what the ledger will hold. */
@@ -111,6 +113,15 @@ struct sequence *model_sequence(struct model *m);
  */
 int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out, size_t n_out,
                const _Atomic bool *cancel, const float **ret_logits, struct err *err);
+
+/*
+ * The embedding of a text: the sequence is emptied, ids[n] are computed, and
+ * the normed rows of the last layer are pooled as the file says; not
+ * normalised.  ret: [n_embd].  ERR_UNSUPPORTED on a model that writes text,
+ * ERR_TOO_LARGE when an encoder cannot take so many ids at once.
+ */
+int model_embed(struct model *m, const int32_t *ids, size_t n, const _Atomic bool *cancel,
+                float *ret, struct err *err);
 
 /*
  * Called from model_eval between two layers, in its thread: a sign of life

@@ -41,6 +41,9 @@ struct model {
 const struct graph_weight *model_weight(const struct model *m, int layer, enum tensor_name name,
                                         enum tensor_part part);
 
+/* embed.c; NULL for NONE. */
+const char *pooling_name(enum pooling p);
+
 /* bind.c: finds and proves every tensor of the architecture's table. */
 int model_bind(struct model *m, struct err *err);
 /* Declares all bound tensors, in the order of their ids. */

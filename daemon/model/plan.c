@@ -53,6 +53,8 @@ int model_options_check(const struct model *m, const struct model_options *opt,
         return err_set_param(err, ERR_INVALID, "ctx",
                              "a context of %zu is more than the %u that the model was trained for",
                              o.n_ctx, m->hp.n_ctx_train);
+    if (m->arch->encoder) /* a text is one batch: as many rows as its context has */
+        o.n_batch = MODEL_BATCH_MAX;
     if (!o.n_batch)
         o.n_batch = MODEL_BATCH_DEFAULT;
     if (o.n_batch > MODEL_BATCH_MAX)
@@ -61,6 +63,8 @@ int model_options_check(const struct model *m, const struct model_options *opt,
     o.n_batch = MIN(o.n_batch, o.n_ctx ? o.n_ctx : m->hp.n_ctx_train);
     if (!o.n_out)
         o.n_out = MODEL_OUT_DEFAULT;
+    if (m->hp.pooling == POOLING_MEAN)
+        o.n_out = o.n_batch;
     o.n_out = MIN(o.n_out, o.n_batch);
     *ret = o;
     return 0;

@@ -179,6 +179,63 @@ static int run(const char *path, const json_t *golden, bool quant, const char *k
     return j->fault[0] ? KIT_FAIL : KIT_PASS;
 }
 
+/* -- embeddings -------------------------------------------------------------------------- */
+
+/* Least cosine of a vector with the kit's. */
+#define EMBEDDING_COSINE 0.9999
+
+static void compare_vector(struct judge *j, const json_t *want, const float *got)
+{
+    double dot = 0, want2 = 0, got2 = 0;
+
+    for (size_t i = 0; i < json_array_size(want); i++) {
+        double w = json_number_value(json_array_get(want, i));
+        double d = fabs(got[i] - w);
+
+        j->worst = d > j->worst || isnan(d) ? d : j->worst;
+        dot += w * got[i];
+        want2 += w * w;
+        got2 += (double)got[i] * got[i];
+    }
+    if (!(j->worst <= j->tolerance))
+        fault(j, "off by %.3g, %.3g allowed", j->worst, j->tolerance);
+    if (!(dot / sqrt(want2 * got2) >= EMBEDDING_COSINE))
+        fault(j, "cosine %.6f", dot / sqrt(want2 * got2));
+}
+
+static int run_embedding(const char *path, const json_t *golden, struct judge *j)
+{
+    const json_t *prompts = json_object_get(golden, "prompts");
+    struct kit_engine e;
+    struct model_info info;
+    struct err err = {0};
+    int r = kit_engine_open(&e, path, "f32", &err);
+
+    *j = (struct judge){.tolerance = 2e-3 * number(golden, "max_abs")};
+    if (r >= 0)
+        model_info(e.m, &info);
+    for (size_t i = 0; r >= 0 && i < json_array_size(prompts); i++) {
+        const json_t *prompt = json_array_get(prompts, i);
+        size_t n = 0;
+        int32_t *ids = kit_ids(json_object_get(prompt, "tokens"), &n);
+        float *got = xcalloc(info.n_embd, sizeof *got);
+
+        r = model_embed(e.m, ids, n, NULL, got, &err);
+        if (r >= 0 && json_array_size(json_object_get(prompt, "embedding")) != info.n_embd)
+            fault(j, "the kit's vectors have another width than %zu", info.n_embd);
+        else if (r >= 0)
+            compare_vector(j, json_object_get(prompt, "embedding"), got);
+        free(got);
+        free(ids);
+    }
+    if (r < 0)
+        fault(j, "%.150s", err.text);
+    kit_engine_close(&e);
+    if (r == -ERR_UNSUPPORTED)
+        return KIT_SKIP;
+    return j->fault[0] ? KIT_FAIL : KIT_PASS;
+}
+
 static void run_file(const char *kit_dir, const char *section, const char *name, bool quant,
                      struct kit_result *r)
 {
@@ -191,6 +248,12 @@ static void run_file(const char *kit_dir, const char *section, const char *name,
 
     if (!file || !kind) {
         kit_line(r, section, name, KIT_FAIL, "not a file of the kit");
+    } else if (strcmp(kind, "embedding") == 0) {
+        status = run_embedding(path, golden, &f32);
+        if (status != KIT_PASS)
+            kit_line(r, section, file, status, "%s", f32.fault);
+        else
+            kit_line(r, section, file, status, "worst %.2g of %.2g", f32.worst, f32.tolerance);
     } else if (strcmp(kind, "logits") != 0) {
         kit_line(r, section, file, KIT_SKIP, "kind '%s' is not supported", kind);
     } else {

@@ -20,7 +20,8 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     struct graph_attention a = {.n_heads = hp->layers[layer].n_heads,
                                 .n_kv_heads = hp->layers[layer].n_kv_heads,
                                 .head_dim = hp->head_dim,
-                                .v_dim = hp->v_dim};
+                                .v_dim = hp->v_dim,
+                                .non_causal = b->m->arch->encoder};
     graph_value qkv[3], y;
 
     a.scale = hp->attention_scale > 0.0f ? hp->attention_scale : 1.0f / sqrtf((float)hp->head_dim);

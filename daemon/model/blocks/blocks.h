@@ -44,5 +44,5 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
 /* One SwiGLU expert that every token uses, times the sigmoid of a gate of its own. */
 graph_value blk_shared_expert(struct build *b, int layer, graph_value x);
 
-/* Norm and output head: the logits. */
+/* Norm and output head: the logits; of an embedding model the normed rows. */
 void blk_head(struct build *b, graph_value x);
