@@ -42,6 +42,18 @@ struct op_rope_params {
     unsigned n_ctx_orig;
 };
 
+/*
+ * OP_MOE in pieces, for experts that come one after another and lie anywhere:
+ * the first call brings the rows together, each computes the experts that have
+ * addresses, the last one sums up in rank order.  All calls of one MOE get the
+ * same scratch, and nothing else uses it between them; the bits are those of a
+ * single call.
+ */
+struct op_experts {
+    const void *(*data)[3]; /* [n_expert]: gate, up, down; NULL: not in this call */
+    bool first, last;
+};
+
 union op_params {
     struct {
         float scale;
@@ -87,6 +99,7 @@ union op_params {
         unsigned n_expert, n_used;
         enum op_act act;
         enum act_kind in_act, mid_act;
+        const struct op_experts *experts; /* NULL: all of them, out of src 3 to 5 */
     } moe;
 };
 

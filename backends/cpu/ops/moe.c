@@ -6,7 +6,7 @@
  * columns of one expert lie together and its weights are read once.  Groups
  * are runs of at most KERNELS_TILE_COLS slots of one expert.  Outputs are added
  * in rank order, whatever the order of slots, so a row has the same bits alone
- * as in a batch.
+ * as in a batch, and with its experts computed one by one (op.h, op_experts).
  */
 #include <string.h>
 
@@ -31,9 +31,10 @@ struct space {
     char *act;       /* [slot] rows of in_act; NULL for one row: its own is read */
     char *packed[2]; /* [group] tiles for gate and for up, which may be the same */
     char *mid_packed;
-    char *mid;    /* [slot] rows of mid_act; for ACT_F32 they are gate's */
-    float *gate;  /* [slot][n_ff] */
-    float *up;    /* [slot][n_ff]; then y, [slot][width] */
+    char *mid;   /* [slot] rows of mid_act; for ACT_F32 they are gate's */
+    float *gate; /* [slot][n_ff] */
+    float *up;   /* [slot][up_stride]: n_ff of up, then y, width of it: a slot's are its own */
+    size_t up_stride;
     char *gemm;   /* of this thread */
     char *plan;   /* of this thread */
     size_t bytes; /* of all threads */
@@ -97,7 +98,8 @@ static struct space lay_out(const struct op *op, const struct kernels *k, void *
                       : scratch_take(base, &at, tiles_bytes(op, k, SRC_UP, pairs));
     s.mid_packed = scratch_take(base, &at, tiles_bytes(op, k, SRC_DOWN, pairs));
     s.gate = scratch_take(base, &at, pairs * ff * sizeof(float));
-    s.up = scratch_take(base, &at, pairs * MAX(ff, width) * sizeof(float));
+    s.up_stride = MAX(ff, width);
+    s.up = scratch_take(base, &at, pairs * s.up_stride * sizeof(float));
     s.mid = (char *)s.gate;
     if (op->p.moe.mid_act != ACT_F32)
         s.mid = scratch_take(base, &at, pairs * act_row_bytes(op->p.moe.mid_act, ff));
@@ -166,6 +168,22 @@ static struct plan make_plan(const struct op *op, size_t rows, char *at)
     return plan;
 }
 
+static bool is_first(const struct op *op)
+{
+    return !op->p.moe.experts || op->p.moe.experts->first;
+}
+
+static bool is_last(const struct op *op)
+{
+    return !op->p.moe.experts || op->p.moe.experts->last;
+}
+
+/* Is the expert computed in this call? */
+static bool is_here(const struct op *op, size_t e)
+{
+    return !op->p.moe.experts || op->p.moe.experts->data[e][0];
+}
+
 /* Calls fn for this thread's share of the groups. */
 typedef void group_fn(const struct op *op, const struct part *p, const struct plan *plan,
                       const struct space *s, size_t group, size_t slot, size_t n, size_t of_expert);
@@ -227,11 +245,12 @@ static void activate(const struct op *op, const struct part *p, const struct pla
     enum act_kind act = op->p.moe.mid_act;
     size_t ff = n_ff(op), bytes = act_row_bytes(act, ff);
 
-    (void)plan;
+    if (!is_here(op, expert_of(op, plan->pair_of[slot])))
+        return;
     for (size_t i = slot; i < slot + n; i++) {
         float *gate = s->gate + i * ff;
 
-        glu_row(p->k, op->p.moe.act, gate, s->up + i * ff, gate, ff);
+        glu_row(p->k, op->p.moe.act, gate, s->up + i * s->up_stride, gate, ff);
         if (act != ACT_F32)
             p->k->quantize[act](gate, ff, s->mid + i * bytes);
     }
@@ -243,23 +262,26 @@ static void activate(const struct op *op, const struct part *p, const struct pla
 static void multiply(const struct op *op, const struct part *p, const struct plan *plan,
                      const struct space *s, int src, const struct product *shape)
 {
-    const struct tensor *w = &op->src[src];
+    const struct op_experts *experts = op->p.moe.experts;
+    struct tensor w = op->src[src];
     size_t from, to;
 
-    product_share(p, w->n[1], &from, &to);
+    product_share(p, w.n[1], &from, &to);
     for (size_t e = 0; e < op->p.moe.n_expert; e++) {
         size_t slot = plan->first_slot[e];
         struct product prod = *shape;
 
-        prod.w = w;
-        prod.w_offset = e * w->stride[2];
+        prod.w = &w;
+        prod.w_offset = experts ? 0 : e * w.stride[2];
         prod.cols = plan->first_slot[e + 1] - slot;
-        if (!prod.cols)
+        if (!prod.cols || !is_here(op, e))
             continue;
+        if (experts)
+            w.data = (void *)(uintptr_t)experts->data[e][src - SRC_GATE];
         prod.act = (const char *)shape->act + slot * shape->act_stride;
         if (product_packs(p->k, format(op, src), prod.cols))
             prod.packed = (const char *)shape->packed +
-                          plan->first_group[e] * product_tile_bytes(p->k, format(op, src), w->n[0]);
+                          plan->first_group[e] * product_tile_bytes(p->k, format(op, src), w.n[0]);
         prod.y = shape->y + slot * shape->y_stride;
         product_rows(&prod, p->k, from, to, s->gemm);
     }
@@ -274,7 +296,7 @@ static void sum_ranks(const struct op *op, const struct part *p, const struct pl
 
     product_share(p, width, &from, &to);
     for (size_t pair = 0; pair < plan->n_pairs && from < to; pair++) {
-        float *y = s->up + plan->slot_of[pair] * width + from;
+        float *y = s->up + plan->slot_of[pair] * s->up_stride + from;
         float *out = tensor_f32(&op->dst[0], pair / n_used) + from;
         float weight = tensor_f32(&op->src[SRC_WEIGHTS], pair / n_used)[pair % n_used];
 
@@ -296,30 +318,31 @@ static void run(const struct op *op, const struct part *p)
         .act = s.act ? s.act : op->src[SRC_ACT].data,
         /* A single row has no gathered copies: all its experts read the same one. */
         .act_stride = s.act ? act_row_bytes(op->p.moe.in_act, width) : 0,
-        .y_stride = ff,
     };
     struct product mid = {
         .act = s.mid,
         .act_stride = act_row_bytes(op->p.moe.mid_act, ff),
         .packed = s.mid_packed,
         .y = s.up,
-        .y_stride = width,
+        .y_stride = s.up_stride,
     };
 
-    if (s.act) {
+    if (s.act && is_first(op)) {
         each_group(op, p, &plan, &s, gather);
         team_barrier(p->team);
     }
     for (int w = 0; w < 2; w++) {
         in.packed = s.packed[w];
         in.y = w ? s.up : s.gate;
+        in.y_stride = w ? s.up_stride : ff;
         multiply(op, p, &plan, &s, SRC_GATE + w, &in);
     }
     team_barrier(p->team);
     each_group(op, p, &plan, &s, activate);
     team_barrier(p->team);
     multiply(op, p, &plan, &s, SRC_DOWN, &mid);
-    sum_ranks(op, p, &plan, &s);
+    if (is_last(op))
+        sum_ranks(op, p, &plan, &s);
 }
 
 static bool can(const struct op *op, const struct kernels *k)
