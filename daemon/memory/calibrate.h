@@ -1,0 +1,60 @@
+/*
+ * calibrate - how fast the drive below a file is, and how to read it.
+ *
+ * Measured once per drive, at first use, on the model file itself: sizes of
+ * reads × how many in flight × direct or buffered, about a second and at most
+ * CALIBRATE_BYTES; then kept in the state folder, one small file per drive,
+ * named by device and file system.
+ *
+ * The rate is what reads of a slice's size reach at the chosen window; the
+ * window is the smallest that comes within 5 % of the best.  Direct wins unless
+ * the file system refuses it: what is read buffered costs several times the CPU
+ * and would have to be dropped from the page cache again for the budget to hold.
+ *
+ * Thread: any that may block on the disk; not LOOP.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/err.h"
+#include "daemon/memory/reader.h"
+
+#define CALIBRATE_BYTES ((size_t)2 << 30)
+#define CALIBRATE_MS    1200
+
+struct calibrate_options {
+    const char *state_dir; /* NULL: nothing is kept */
+    bool again;            /* measure even if it is known */
+    size_t most_bytes;     /* 0: CALIBRATE_BYTES */
+    int64_t most_ms;       /* 0: CALIBRATE_MS */
+};
+
+#define CALIBRATE_SIZES  3
+#define CALIBRATE_DEPTHS 5
+
+struct calibration {
+    char key[96]; /* device and file system */
+    bool direct;
+    unsigned window;
+    size_t segment_bytes;
+    double rate;          /* bytes a second, as the reader is told to read */
+    double cpu_s_per_gib; /* of it, kernel and user */
+    double buffered_rate; /* the other way; 0: not measured */
+    double buffered_cpu_s_per_gib;
+    double rates[CALIBRATE_SIZES]
+                [CALIBRATE_DEPTHS]; /* direct (or buffered where that is all there is) */
+    bool from_file;                 /* known before */
+    char why[192];                  /* one sentence for `cache` */
+};
+
+extern const size_t calibrate_sizes[CALIBRATE_SIZES];
+extern const unsigned calibrate_depths[CALIBRATE_DEPTHS];
+
+/* fd: the file to read.  ERR_IO when it cannot be read at all; a state folder that cannot be written is not an error. */
+int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,
+                    struct err *err);
+
+/* The reader's settings for a drive. */
+struct reader_drive calibrate_reader(const struct calibration *c);

@@ -1,0 +1,139 @@
+/* The order of experts, quotas, and whether guesses pay.  See policy.h. */
+
+#include "daemon/memory/policy.h"
+
+#include <math.h>
+
+#include "common/alloc.h"
+
+/* Decode's uses within this many tokens are safe from prefill. */
+#define RECENT_TOKENS 64
+/* What a chunk of prefill adds at most: half of one use by decode. */
+#define PREFILL_HEAT 0.5
+
+#define AHEAD_MEMORY    256.0 /* guesses after which old ones weigh 1/e */
+#define AHEAD_ENOUGH    32.0  /* guesses before precision means anything */
+#define AHEAD_PRECISION 0.60
+#define AHEAD_MISSES    0.50 /* of a layer's choice: below, right guesses are mostly resident */
+
+double policy_heat(const struct policy_expert *e, uint64_t token)
+{
+    if (e->heat == 0.0 || token <= e->heat_token)
+        return e->heat;
+    return e->heat * exp2(-(double)(token - e->heat_token) / POLICY_HALF_LIFE);
+}
+
+void policy_use(struct policy_expert *e, uint64_t token)
+{
+    e->heat = policy_heat(e, token) + 1.0;
+    e->heat_token = token;
+    e->last_token = token;
+}
+
+void policy_use_prefill(struct policy_expert *e, uint64_t token, double share)
+{
+    e->heat = policy_heat(e, token) + PREFILL_HEAT * fmin(fmax(share, 0.0), 1.0);
+    e->heat_token = token;
+}
+
+bool policy_less(const struct policy_expert *a, const struct policy_expert *b, uint64_t token)
+{
+    bool last_a = a->last_token == token;
+    bool last_b = b->last_token == token;
+    double heat_a, heat_b;
+
+    if (last_a != last_b)
+        return last_b;
+    heat_a = policy_heat(a, token);
+    heat_b = policy_heat(b, token);
+    if (heat_a != heat_b)
+        return heat_a < heat_b;
+    if (a->last_token != b->last_token)
+        return a->last_token < b->last_token;
+    return a > b;
+}
+
+/* The n worst so far are kept sorted: n is a token's choice, so this is one pass with few moves. */
+unsigned policy_victims(const struct policy_expert *layer, unsigned n_experts, uint64_t token,
+                        unsigned n_wanted, unsigned *ret_ids)
+{
+    unsigned n = 0;
+
+    for (unsigned e = 0; e < n_experts && n_wanted; e++) {
+        unsigned at = n;
+
+        if (!layer[e].resident || layer[e].pins)
+            continue;
+        while (at && policy_less(&layer[e], &layer[ret_ids[at - 1]], token))
+            at--;
+        if (at == n_wanted)
+            continue;
+        n = MIN(n + 1, n_wanted);
+        for (unsigned i = n - 1; i > at; i--)
+            ret_ids[i] = ret_ids[i - 1];
+        ret_ids[at] = e;
+    }
+    return n;
+}
+
+bool policy_prefill_may_evict(const struct policy_expert *candidate,
+                              const struct policy_expert *victim, uint64_t token)
+{
+    if (victim->pins || (victim->last_token && token - victim->last_token < RECENT_TOKENS))
+        return false;
+    return policy_heat(victim, token) < policy_heat(candidate, token);
+}
+
+size_t policy_quotas(const struct policy_layer *layers, unsigned n_layers, size_t bytes,
+                     unsigned *ret_quotas)
+{
+    double all = 0;
+    double share;
+    size_t left = bytes;
+    size_t slots = 0;
+    bool gave = true;
+
+    for (unsigned i = 0; i < n_layers; i++)
+        all += (double)layers[i].n_experts * (double)layers[i].slot_bytes;
+    share = all > 0 ? fmin((double)bytes / all, 1.0) : 0;
+    for (unsigned i = 0; i < n_layers; i++) {
+        size_t n = (size_t)(share * layers[i].n_experts);
+
+        /* the sum was rounded as a double may be: never hand out what is not there */
+        if (layers[i].slot_bytes)
+            n = MIN(n, left / layers[i].slot_bytes);
+        ret_quotas[i] = (unsigned)n;
+        left -= n * layers[i].slot_bytes;
+        slots += n;
+    }
+    while (gave) {
+        gave = false;
+        for (unsigned i = 0; i < n_layers; i++)
+            if (ret_quotas[i] < layers[i].n_experts && layers[i].slot_bytes &&
+                layers[i].slot_bytes <= left) {
+                ret_quotas[i]++;
+                left -= layers[i].slot_bytes;
+                slots++;
+                gave = true;
+            }
+    }
+    return slots;
+}
+
+void policy_ahead_note(struct policy_ahead *a, unsigned guessed, unsigned right, unsigned chosen,
+                       unsigned missed)
+{
+    double keep = exp(-(double)guessed / AHEAD_MEMORY);
+
+    a->guessed = a->guessed * keep + guessed;
+    a->right = a->right * keep + right;
+    keep = exp(-(double)chosen / (AHEAD_MEMORY * 4));
+    a->chosen = a->chosen * keep + chosen;
+    a->missed = a->missed * keep + missed;
+}
+
+bool policy_ahead_pays(const struct policy_ahead *a)
+{
+    return a->guessed >= AHEAD_ENOUGH && a->right > AHEAD_PRECISION * a->guessed &&
+           a->missed > AHEAD_MISSES * a->chosen;
+}
