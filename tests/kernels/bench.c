@@ -4,26 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "backends/cpu/cpuid.h"
 #include "tests/kernels/check.h"
+#include "tests/kernels/machine.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define SAMPLES     7
 #define MAX_THREADS 64
-
-static double int8_peak; /* Gop/s of one thread */
-static double fma_peak;
-
-/* The thread's own time: what other processes take from it does not count. */
-static double now_s(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static int by_value(const void *a, const void *b)
 {
@@ -38,101 +26,11 @@ static double median(double *v, size_t n)
     return v[n / 2];
 }
 
-/* -- what the machine can do --------------------------------------------------------- */
-
-#define TWELVE(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-
-#define CLOBBERS                                                                                   \
-    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11"
-#define DPBUSD(i)  "vpdpbusd %%zmm12, %%zmm13, %%zmm" #i "\n"
-#define MADDUBS(i) "vpmaddubsw %%ymm12, %%ymm13, %%ymm" #i "\n"
-#define FMA512(i)  "vfmadd231ps %%zmm12, %%zmm12, %%zmm" #i "\n"
-#define FMA256(i)  "vfmadd231ps %%ymm12, %%ymm12, %%ymm" #i "\n"
-
-#define PEAK_LOOP(NAME, OP)                                                                        \
-    static void NAME(size_t n)                                                                     \
-    {                                                                                              \
-        __asm__ volatile("vpxor %%xmm12, %%xmm12, %%xmm12\nvpxor %%xmm13, %%xmm13, %%xmm13\n" ::   \
-                             : "xmm12", "xmm13");                                                  \
-        for (size_t i = 0; i < n; i++)                                                             \
-            __asm__ volatile(TWELVE(OP)::: CLOBBERS);                                              \
-    }
-PEAK_LOOP(run_dpbusd, DPBUSD)
-PEAK_LOOP(run_maddubs, MADDUBS)
-PEAK_LOOP(run_fma512, FMA512)
-PEAK_LOOP(run_fma256, FMA256)
-
-/* Operations of the twelve instructions; a maddubs still needs half a maddwd, which is not counted. */
-static void peak_loops(void (**ret_int8)(size_t), double *ret_int8_ops, void (**ret_fma)(size_t),
-                       double *ret_fma_ops)
-{
-    bool wide = cpu_tiers() & TIER_avx512;
-
-    *ret_int8 = wide ? run_dpbusd : run_maddubs;
-    *ret_int8_ops = 12 * (wide ? 128 : 64);
-    *ret_fma = wide ? run_fma512 : run_fma256;
-    *ret_fma_ops = 12 * (wide ? 32 : 16);
-}
-
-__attribute__((target("avx2"))) static uint64_t read_loop(const char *from, size_t bytes)
-{
-    __m256i a[8] = {_mm256_setzero_si256()};
-
-    for (size_t i = 0; i + 256 <= bytes; i += 256)
-        for (size_t j = 0; j < 8; j++)
-            a[j] = _mm256_or_si256(a[j], _mm256_loadu_si256((const __m256i *)(from + i + 32 * j)));
-    for (size_t j = 1; j < 8; j++)
-        a[0] = _mm256_or_si256(a[0], a[j]);
-    return (uint64_t)_mm256_extract_epi64(a[0], 0);
-}
-#else
-static void peak_loops(void (**ret_int8)(size_t), double *ret_int8_ops, void (**ret_fma)(size_t),
-                       double *ret_fma_ops)
-{
-    *ret_int8 = *ret_fma = NULL;
-    *ret_int8_ops = *ret_fma_ops = 0;
-}
-
-static uint64_t read_loop(const char *from, size_t bytes)
-{
-    uint64_t sum = 0, v;
-
-    for (size_t i = 0; i + 8 <= bytes; i += 8) {
-        memcpy(&v, from + i, sizeof(v));
-        sum |= v;
-    }
-    return sum;
-}
-#endif
-
-static double peak_of(void (*loop)(size_t), double ops)
-{
-    size_t n = 1000000;
-    double best = 1e9;
-
-    if (!loop)
-        return 0;
-    for (int i = 0; i < SAMPLES; i++) {
-        double t = now_s();
-
-        loop(n);
-        t = now_s() - t;
-        best = t < best ? t : best;
-    }
-    return ops * (double)n / best * 1e-9;
-}
-
 void bench_machine(unsigned threads)
 {
-    void (*int8)(size_t), (*fma)(size_t);
-    double int8_ops, fma_ops;
+    double int8_peak, fma_peak;
 
-    peak_loops(&int8, &int8_ops, &fma, &fma_ops);
-    int8_peak = peak_of(int8, int8_ops);
-    fma_peak = peak_of(fma, fma_ops);
+    machine_peaks(&int8_peak, &fma_peak);
     printf("int8 peak %.0f Gop/s, f32 peak %.0f Gflop/s a thread; %u threads\n", int8_peak,
            fma_peak, threads);
 }
@@ -158,9 +56,9 @@ static void *sit(void *arg)
     double t;
 
     pthread_barrier_wait(&seat->s->start);
-    t = now_s();
+    t = machine_now_s();
     seat->s->run(seat->s->arg, seat->thread, seat->s->threads);
-    seat->seconds = now_s() - t;
+    seat->seconds = machine_now_s() - t;
     return NULL;
 }
 
@@ -207,7 +105,7 @@ static void run_read(void *arg, unsigned thread, unsigned threads)
     size_t to = b->m.rows * (thread + 1) / threads * b->m.row_bytes;
 
     for (size_t i = 0; i < b->matrices; i++)
-        b->sink = read_loop((const char *)b->m.w + i * bytes + from, to - from);
+        b->sink = machine_read((const char *)b->m.w + i * bytes + from, to - from);
 }
 
 static void run_matvec(void *arg, unsigned thread, unsigned threads)
@@ -355,10 +253,9 @@ static void time_gemm(struct matrix_bench *b, const struct kernels *k, unsigned 
     const struct row *r = b->row;
     const struct format *f = format_of_name(r->fmt);
     enum format_id id = format_id_of(f);
-    double peak = (f->act == ACT_F32 ? fma_peak : int8_peak) * threads;
 
     for (size_t cols = 8; cols <= GEMM_COLS; cols *= 4) {
-        double t[SAMPLES], pack = 0, gops;
+        double t[SAMPLES], share[SAMPLES], pack = 0, ops = 2.0 * GEMM_ROWS * GEMM_N * (double)cols;
         char *packed = NULL;
 
         b->g.cols = cols;
@@ -367,17 +264,21 @@ static void time_gemm(struct matrix_bench *b, const struct kernels *k, unsigned 
 
             packed = aligned_alloc(64, (tiles * k->pack_bytes[id](GEMM_N) + 63) / 64 * 64);
             pack_tiles(k, id, &b->g, packed);
-            pack = now_s();
+            pack = machine_now_s();
             pack_tiles(k, id, &b->g, packed);
-            pack = now_s() - pack;
+            pack = machine_now_s() - pack;
             b->g.packed = packed;
         }
-        for (size_t i = 0; i < SAMPLES; i++)
+        for (size_t i = 0; i < SAMPLES; i++) {
+            double int8, f32;
+
+            machine_burst(&int8, &f32);
             t[i] = sweep(run_gemm, b, threads);
-        gops = 2.0 * GEMM_ROWS * GEMM_N * (double)cols / median(t, SAMPLES) * 1e-9;
+            share[i] = ops / t[i] * 1e-9 / (f->act == ACT_F32 ? f32 : int8) / threads;
+        }
         printf("%s_%s_%s cols %zu: %.0f ns, %.0f Gop/s, %.0f %% of the peak; pack %.0f ns\n", r->op,
-               r->fmt, r->tier, cols, median(t, SAMPLES) * 1e9, gops, 100 * gops / peak,
-               pack * 1e9);
+               r->fmt, r->tier, cols, median(t, SAMPLES) * 1e9, ops / median(t, SAMPLES) * 1e-9,
+               100 * median(share, SAMPLES), pack * 1e9);
         free(packed);
     }
 }
@@ -414,11 +315,11 @@ static void bench_gemm(const struct row *r, unsigned threads)
 
 static double time_quantize(quantize_fn *fn, const float *x, void *out)
 {
-    double t = now_s();
+    double t = machine_now_s();
 
     for (int i = 0; i < 100; i++)
         fn(x, 4096, out);
-    return (now_s() - t) / 100;
+    return (machine_now_s() - t) / 100;
 }
 
 static void bench_quantize(const struct row *r)
