@@ -264,11 +264,16 @@ static bool check_SCALE(const struct op *op, struct err *err)
 static bool check_ROUTER(const struct op *op, struct err *err)
 {
     size_t n = op->p.router.n_expert, n_used = op->p.router.n_used;
+    size_t n_group = op->p.router.n_group, used = op->p.router.n_group_used;
 
     NEED(n >= 1 && n <= OP_MAX_EXPERTS, "%zu experts; at most %d can be chosen from", n,
          OP_MAX_EXPERTS);
     NEED(n_used >= 1 && n_used <= n, "%zu of %zu experts cannot be chosen", n_used, n);
-    NEED((unsigned)op->p.router.gating <= OP_GATING_SIGMOID, "its gating is unknown");
+    NEED((unsigned)op->p.router.gating <= OP_GATING_SIGMOID_CHOSEN, "its gating is unknown");
+    if (n_group > 1)
+        NEED(n % n_group == 0 && used >= 1 && used <= n_group && n_used <= n / n_group * used,
+             "%zu of %zu experts cannot be chosen from %zu of %zu groups", n_used, n, used,
+             n_group);
     return check_rows(op, &op->src[0], n, "the logits", err) &&
            check_vector(op, &op->src[1], n, "the bias", err) &&
            check_rows(op, &op->dst[0], n_used, "the ids", err) &&

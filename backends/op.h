@@ -27,7 +27,14 @@ enum op_kind {
 
 enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2 };
 enum op_rope { OP_ROPE_NORM, OP_ROPE_NEOX }; /* neighbours; halves */
-enum op_gating { OP_GATING_SOFTMAX, OP_GATING_SIGMOID };
+
+/* Scores of experts.  The chosen ones: by the logits; the weights are of the chosen logits alone. */
+enum op_gating {
+    OP_GATING_SOFTMAX,
+    OP_GATING_SIGMOID,
+    OP_GATING_SOFTMAX_CHOSEN,
+    OP_GATING_SIGMOID_CHOSEN
+};
 
 /* RoPE: YaRN by Peng et al. 2023 (arXiv 2309.00071), linear by Chen et al. 2023 (2306.15595). */
 struct op_rope_params {
@@ -91,6 +98,7 @@ union op_params {
     } scale;
     struct {
         unsigned n_expert, n_used;
+        unsigned n_group, n_group_used; /* ≤ 1 group: all experts compete */
         enum op_gating gating;
         bool normalise;
         float scale;

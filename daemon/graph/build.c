@@ -303,6 +303,8 @@ static void put_router(struct graph *g, graph_value x, const struct graph_moe *m
     put_dst(g, n, 1, *weights);
     n->op.p.router.n_expert = m->n_expert;
     n->op.p.router.n_used = m->n_used;
+    n->op.p.router.n_group = m->n_group;
+    n->op.p.router.n_group_used = m->n_group_used;
     n->op.p.router.gating = m->gating;
     n->op.p.router.normalise = m->normalise;
     n->op.p.router.scale = m->scale;

@@ -85,6 +85,7 @@ graph_value graph_scale(struct graph *g, graph_value x, float s);
 
 struct graph_moe {
     unsigned n_expert, n_used;
+    unsigned n_group, n_group_used; /* as in op.h */
     enum op_gating gating;
     bool normalise;
     float scale;

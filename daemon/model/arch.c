@@ -29,9 +29,23 @@ void arch_names(struct str *out)
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err)
 {
     if (!hp->n_expert)
-        return err_set(err, ERR_FORMAT,
-                       "'%s.expert_count' is 0, but '%s' has experts in every layer", name, name);
+        return err_set(err, ERR_FORMAT, "'%s.expert_count' is 0, but '%s' needs experts", name,
+                       name);
     if (!hp->n_ff_exp)
         hp->n_ff_exp = hp->n_ff / hp->n_expert_used;
+    return 0;
+}
+
+int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating gating,
+                       struct err *err)
+{
+    if (!hp->expert_gating)
+        hp->expert_gating = gating;
+    if (hp->expert_scale == 0.0f)
+        hp->expert_scale = 1.0f; /* some converters write 0 for none */
+    if (arch_check_experts(hp, name, err) < 0)
+        return -ERR_FORMAT;
+    if (!hp->n_ff_shexp)
+        hp->n_ff_shexp = hp->n_shared * hp->n_ff_exp;
     return 0;
 }

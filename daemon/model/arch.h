@@ -34,7 +34,7 @@ enum tensor_name {
     TENSOR_COUNT
 };
 
-enum tensor_part { PART_WEIGHT, PART_BIAS, PART_COUNT };
+enum tensor_part { PART_WEIGHT, PART_BIAS, PART_BARE, PART_COUNT }; /* bare: no end to the name */
 
 /* A dimension of a tensor, as a number of struct hparams. */
 enum dim {
@@ -58,7 +58,9 @@ enum need {
     NEED_OPTIONAL,
     NEED_DENSE, /* where the layer has no experts; with experts it is not used */
     NEED_DENSE_OPTIONAL,
-    NEED_MOE /* where it has */
+    NEED_MOE, /* where it has */
+    NEED_MOE_OPTIONAL,
+    NEED_SHARED /* where it has, when n_ff_shexp is not 0 */
 };
 
 enum tensor_use {
@@ -85,6 +87,7 @@ struct build;
 struct arch {
     const char *name; /* general.architecture */
     enum op_rope rope;
+    bool moe_by_router; /* a layer has experts where the file has a router, whatever the keys say */
     const struct key_row *keys; /* BLOCK_COUNT first */
     size_t n_keys;
     const struct tensor_row *tensors;
@@ -103,6 +106,13 @@ const struct arch *arch_find(struct view name);
 /* Names of all, ", " between them. */
 void arch_names(struct str *out);
 
+/*
+ * For check(): a mixture that says much of itself.  What the file leaves out:
+ * gating as given, weights of the chosen as they are, the shared experts' width
+ * n_shared times that of an expert.
+ */
+int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating gating,
+                       struct err *err);
 /* For check(): a family that is nothing without experts; their width, where the file leaves it out, by the dense one. */
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 
@@ -122,6 +132,16 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
     {                                                                                              \
         TENSOR_##name, part, need, use, {__VA_ARGS__}, in                                          \
     }
+/* Numbers of a mixture that says much of itself; see arch_check_mixture(). */
+#define KEYS_MIXTURE                                                                               \
+    {KEY_FEED_FORWARD_LENGTH, true}, {KEY_EXPERT_COUNT, true}, {KEY_EXPERT_USED_COUNT, true},      \
+        {KEY_EXPERT_FF, false}, {KEY_SHARED_FF, false}, {KEY_EXPERT_SCALE, false},                 \
+        {KEY_EXPERT_NORM, false}, {KEY_EXPERT_GATING, false}, {KEY_EXPERT_SHARED_COUNT, false},    \
+        {KEY_EXPERT_GROUPS, false}, {KEY_EXPERT_GROUPS_USED, false}, {KEY_LEADING_DENSE, false},   \
+    {                                                                                              \
+        KEY_NEXTN_LAYERS, false                                                                    \
+    }
+
 #define MATRIX(name, need, ...)                                                                    \
     TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_MATRIX, 0, __VA_ARGS__)
 #define VECTOR(name, need, ...)                                                                    \
@@ -135,12 +155,15 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 #define BIAS_IN(kind, name, need, ...)                                                             \
     TENSOR_ROW(name, PART_BIAS, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
 
+#define BARE(name, need, ...) TENSOR_ROW(name, PART_BARE, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)
+
 #define TENSORS_ENDS                                                                               \
     MATRIX(TOKEN_EMBD, ALWAYS, DIM_EMBD, DIM_VOCAB), VECTOR(OUTPUT_NORM, ALWAYS, DIM_EMBD)
+#define TENSORS_PROJECTIONS                                                                        \
+    MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q), MATRIX(ATTN_K, ALWAYS, DIM_EMBD, DIM_K),              \
+        MATRIX(ATTN_V, ALWAYS, DIM_EMBD, DIM_V), MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD)
 #define TENSORS_ATTENTION                                                                          \
-    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q),                  \
-        MATRIX(ATTN_K, ALWAYS, DIM_EMBD, DIM_K), MATRIX(ATTN_V, ALWAYS, DIM_EMBD, DIM_V),          \
-        MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD), VECTOR(FFN_NORM, ALWAYS, DIM_EMBD)
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), TENSORS_PROJECTIONS, VECTOR(FFN_NORM, ALWAYS, DIM_EMBD)
 #define TENSORS_FFN(need)                                                                          \
     MATRIX(FFN_GATE, need, DIM_EMBD, DIM_FF), MATRIX(FFN_UP, need, DIM_EMBD, DIM_FF),              \
         MATRIX(FFN_DOWN, need, DIM_FF, DIM_EMBD)
@@ -149,3 +172,11 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
         MATRIX(FFN_GATE_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),                             \
         MATRIX(FFN_UP_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),                               \
         MATRIX(FFN_DOWN_EXPS, need, DIM_FF_EXP, DIM_EMBD, DIM_EXPERT)
+#define TENSORS_SHARED                                                                             \
+    MATRIX(FFN_GATE_SHEXP, SHARED, DIM_EMBD, DIM_FF_SHEXP),                                        \
+        MATRIX(FFN_UP_SHEXP, SHARED, DIM_EMBD, DIM_FF_SHEXP),                                      \
+        MATRIX(FFN_DOWN_SHEXP, SHARED, DIM_FF_SHEXP, DIM_EMBD)
+/* What KEYS_MIXTURE speaks of: experts, shared ones, and dense layers among them. */
+#define TENSORS_MIXTURE                                                                            \
+    TENSORS_FFN(DENSE), TENSORS_EXPERTS(MOE), BIAS(EXP_PROBS_B, MOE_OPTIONAL, DIM_EXPERT),         \
+        TENSORS_SHARED

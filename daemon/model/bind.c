@@ -52,19 +52,38 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     return 0;
 }
 
+/* A layer has experts where the file has a router, whatever the keys say. */
+static void find_routers(struct model *m)
+{
+    char text[NAME_TEXT];
+
+    for (uint32_t i = 0; i < m->hp.n_layers && m->arch->moe_by_router; i++) {
+        snprintf(text, sizeof text, "blk.%u.%s.weight", i, names[TENSOR_FFN_GATE_INP].text);
+        m->hp.layers[i].kind &= ~(unsigned)LAYER_MOE;
+        if (m->hp.n_expert && gguf_find_tensor(m->g, text))
+            m->hp.layers[i].kind |= LAYER_MOE;
+    }
+}
+
 static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_row *row)
 {
-    bool dense = row->need == NEED_DENSE || row->need == NEED_DENSE_OPTIONAL;
     unsigned kind = layer < 0 ? 0 : hp->layers[layer].kind;
 
     if (row->in && !(row->in & kind))
         return false;
-    return kind & LAYER_MOE ? !dense : row->need != NEED_MOE;
+    switch (row->need) {
+    case NEED_DENSE:
+    case NEED_DENSE_OPTIONAL: return !(kind & LAYER_MOE);
+    case NEED_MOE:
+    case NEED_MOE_OPTIONAL: return kind & LAYER_MOE;
+    case NEED_SHARED: return kind & LAYER_MOE && hp->n_ff_shexp;
+    default: return true;
+    }
 }
 
 static bool is_required(enum need need)
 {
-    return need != NEED_OPTIONAL && need != NEED_DENSE_OPTIONAL;
+    return need != NEED_OPTIONAL && need != NEED_DENSE_OPTIONAL && need != NEED_MOE_OPTIONAL;
 }
 
 static int check_shape(const struct hparams *hp, int layer, const struct tensor_row *row,
@@ -108,15 +127,16 @@ static int check_format(const struct tensor_row *row, const struct gguf_tensor *
 static int bind_one(struct model *m, const struct tensor_row *row, int layer, struct err *err)
 {
     struct graph_weight *w = &m->weights[weight_index(layer, row->name, row->part)];
-    const char *suffix = row->part == PART_BIAS ? "bias" : "weight";
+    static const char *const ends[PART_COUNT] = {".weight", ".bias", ""};
+    const char *end = ends[row->part];
     const struct gguf_tensor *t;
     char text[NAME_TEXT];
     int r;
 
     if (layer >= 0)
-        snprintf(text, sizeof text, "blk.%d.%s.%s", layer, names[row->name].text, suffix);
+        snprintf(text, sizeof text, "blk.%d.%s%s", layer, names[row->name].text, end);
     else
-        snprintf(text, sizeof text, "%s.%s", names[row->name].text, suffix);
+        snprintf(text, sizeof text, "%s%s", names[row->name].text, end);
     t = gguf_find_tensor(m->g, text);
     if (!t)
         return is_required(row->need)
@@ -140,6 +160,7 @@ int model_bind(struct model *m, struct err *err)
 {
     m->n_weights = (size_t)(m->hp.n_layers + 1) * TENSOR_COUNT * PART_COUNT;
     m->weights = XNEW_ARRAY(struct graph_weight, m->n_weights);
+    find_routers(m);
     for (size_t i = 0; i < m->arch->n_tensors; i++) {
         const struct tensor_row *row = &m->arch->tensors[i];
         bool in_layer = names[row->name].in_layer;

@@ -6,7 +6,7 @@
 
 #include "daemon/model/arch.h"
 
-enum key_type { TYPE_U32, TYPE_F32, TYPE_LAYERS };
+enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS };
 
 struct key_info {
     const char *name;
@@ -18,6 +18,7 @@ struct key_info {
 
 #define IN_LAYER_U32(field)    0
 #define IN_LAYER_F32(field)    0
+#define IN_LAYER_BOOL(field)   0
 #define IN_LAYER_LAYERS(field) offsetof(struct hparams_layer, field)
 
 static const struct key_info keys[KEY_COUNT] = {
@@ -116,6 +117,8 @@ static int read_key(const struct gguf *g, const struct arch *arch, const struct 
         r = read_layers(g, v, text, k, hp, err);
     else if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)
         r = read_alike(v, text, k, hp->n_layers, field, err);
+    else if (k->type == TYPE_BOOL)
+        r = gguf_get_bool(g, text, field, err);
     else if (k->type == TYPE_U32)
         r = gguf_get_u32(g, text, (uint32_t)k->lo, (uint32_t)k->hi, field, err);
     else
@@ -167,6 +170,14 @@ static int derive_nextn(struct hparams *hp, const struct arch *arch, struct err 
     return 0;
 }
 
+/* Attention in all, and experts, if there are any, in every moe_step-th layer after the lead. */
+static unsigned usual_kind(const struct hparams *hp, uint32_t layer)
+{
+    bool moe = hp->n_expert && layer >= hp->n_dense_lead && (layer + 1) % hp->moe_step == 0;
+
+    return LAYER_ATTENTION | (moe ? (unsigned)LAYER_MOE : 0);
+}
+
 /* What each layer does, and the most of what its numbers are. */
 static int derive_layers(struct hparams *hp, const struct arch *arch, struct err *err)
 {
@@ -175,8 +186,7 @@ static int derive_layers(struct hparams *hp, const struct arch *arch, struct err
 
         if (!hp->has[KEY_HEAD_COUNT_KV])
             y->n_kv_heads = y->n_heads;
-        y->kind = arch->kind ? arch->kind(hp, (int)i)
-                             : LAYER_ATTENTION | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
+        y->kind = arch->kind ? arch->kind(hp, (int)i) : usual_kind(hp, i);
         hp->n_heads = MAX(hp->n_heads, y->n_heads);
         hp->n_kv_heads = MAX(hp->n_kv_heads, y->n_kv_heads);
         hp->n_ff = MAX(hp->n_ff, y->n_ff);
@@ -227,6 +237,13 @@ static int derive_experts(struct hparams *hp, const struct arch *arch, struct er
         return err_set(err, ERR_FORMAT, "'%s.%s' is %u; of %u experts it must be 1 to %u",
                        arch->name, keys[KEY_EXPERT_USED_COUNT].name, hp->n_expert_used,
                        hp->n_expert, hp->n_expert);
+    if (hp->n_group > 1 &&
+        (hp->n_expert % hp->n_group != 0 || !hp->n_group_used || hp->n_group_used > hp->n_group ||
+         hp->n_expert_used > hp->n_expert / hp->n_group * hp->n_group_used))
+        return err_set(err, ERR_FORMAT,
+                       "'%s.%s' is %u: of %u experts, %u in use, %u groups in use is impossible",
+                       arch->name, keys[KEY_EXPERT_GROUPS].name, hp->n_group, hp->n_expert,
+                       hp->n_expert_used, hp->n_group_used);
     return 0;
 }
 
@@ -254,6 +271,7 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
                          .yarn_attn_factor = 1.0f,
                          .yarn_beta_fast = 32.0f,
                          .yarn_beta_slow = 1.0f,
+                         .moe_step = 1,
                          .expert_scale = 1.0f};
     int r;
 

@@ -43,6 +43,14 @@ enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN };
 /* What an embedding model makes of the rows of a text; the numbers are the file's. */
 enum pooling { POOLING_NONE, POOLING_MEAN, POOLING_CLS, POOLING_LAST, POOLING_RANK };
 
+/* As the files number them. */
+enum expert_gating {
+    EXPERT_GATING_NONE, /* not said */
+    EXPERT_GATING_SOFTMAX,
+    EXPERT_GATING_SIGMOID,
+    EXPERT_GATING_SOFTMAX_CHOSEN
+};
+
 struct hparams {
     bool has[KEY_COUNT]; /* the file has the key */
     uint32_t pooling;    /* enum pooling; NONE: the model writes text */
@@ -58,6 +66,10 @@ struct hparams {
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     enum rope_scaling rope_scaling;
     uint32_t n_expert, n_expert_used, n_ff_exp, n_ff_shexp;
+    uint32_t n_shared, n_group, n_group_used; /* experts for all tokens; groups of the others */
+    uint32_t n_dense_lead, moe_step;          /* experts: every moe_step-th layer after the lead */
+    uint32_t expert_gating;
+    bool expert_norm; /* weights of the chosen sum to 1 */
     float expert_scale;
     struct hparams_layer layers[HPARAMS_MAX_LAYERS];
 };

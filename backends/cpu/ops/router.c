@@ -1,4 +1,6 @@
 /* ROUTER: the experts of each row, best first, and their weights. */
+#include <string.h>
+
 #include "backends/cpu/cpu.h"
 #include "backends/cpu/math.h"
 
@@ -16,38 +18,93 @@ static size_t best_left(const float *score, const bool *taken, size_t n)
     return best;
 }
 
-static void choose(const struct op *op, const struct kernels *k, size_t r)
+/* What a group is worth: the sum of its two best scores. */
+static float group_score(const float *score, size_t n)
 {
-    size_t n = op->p.router.n_expert, n_used = op->p.router.n_used;
-    const float *logits = tensor_f32(&op->src[0], r);
-    const float *bias = op->src[1].fmt ? op->src[1].data : NULL;
-    int32_t *ids = tensor_row(&op->dst[0], r);
-    float *weights = tensor_f32(&op->dst[1], r);
-    float prob[OP_MAX_EXPERTS], score[OP_MAX_EXPERTS], sum = 0.0f;
     bool taken[OP_MAX_EXPERTS] = {false};
+    size_t first = best_left(score, taken, n);
 
-    if (op->p.router.gating == OP_GATING_SOFTMAX)
-        k->softmax(logits, prob, n);
+    if (n < 2)
+        return score[first];
+    taken[first] = true;
+    return score[first] + score[best_left(score, taken, n)];
+}
+
+/* Takes out of the choice the experts of all but the best groups. */
+static void limit_groups(const struct op *op, const float *score, bool *taken)
+{
+    size_t n_group = op->p.router.n_group, size = op->p.router.n_expert / n_group;
+    float worth[OP_MAX_EXPERTS];
+    bool in[OP_MAX_EXPERTS] = {false};
+
+    for (size_t g = 0; g < n_group; g++)
+        worth[g] = group_score(score + g * size, size);
+    for (size_t i = 0; i < op->p.router.n_group_used; i++)
+        in[best_left(worth, in, n_group)] = true;
+    for (size_t e = 0; e < op->p.router.n_expert; e++)
+        taken[e] = !in[e / size];
+}
+
+static bool by_logits(enum op_gating gating)
+{
+    return gating == OP_GATING_SOFTMAX_CHOSEN || gating == OP_GATING_SIGMOID_CHOSEN;
+}
+
+/* What the experts compete with, before the bias. */
+static void scores(enum op_gating gating, const struct kernels *k, const float *logits, float *out,
+                   size_t n)
+{
+    if (by_logits(gating))
+        memcpy(out, logits, n * sizeof(float));
+    else if (gating == OP_GATING_SOFTMAX)
+        k->softmax(logits, out, n);
     else
         for (size_t e = 0; e < n; e++)
-            prob[e] = math_sigmoid(logits[e]);
-    for (size_t e = 0; e < n; e++)
-        score[e] = bias ? prob[e] + bias[e] : prob[e];
+            out[e] = math_sigmoid(logits[e]);
+}
 
-    for (size_t i = 0; i < n_used; i++) {
-        size_t e = best_left(score, taken, n);
+static void weigh(const struct op *op, const struct kernels *k, float *weights)
+{
+    size_t n_used = op->p.router.n_used;
+    float sum = 0.0f;
 
-        taken[e] = true;
-        ids[i] = (int32_t)e;
-        weights[i] = prob[e];
-        sum += prob[e];
-    }
+    if (op->p.router.gating == OP_GATING_SOFTMAX_CHOSEN)
+        k->softmax(weights, weights, n_used);
+    if (op->p.router.gating == OP_GATING_SIGMOID_CHOSEN)
+        for (size_t i = 0; i < n_used; i++)
+            weights[i] = math_sigmoid(weights[i]);
+    for (size_t i = 0; i < n_used; i++)
+        sum += weights[i];
     sum = sum < SUM_LEAST ? SUM_LEAST : sum;
     for (size_t i = 0; i < n_used; i++) {
         if (op->p.router.normalise)
             weights[i] = weights[i] / sum;
         weights[i] *= op->p.router.scale;
     }
+}
+
+static void choose(const struct op *op, const struct kernels *k, size_t r)
+{
+    size_t n = op->p.router.n_expert;
+    const float *bias = op->src[1].fmt ? op->src[1].data : NULL;
+    int32_t *ids = tensor_row(&op->dst[0], r);
+    float *weights = tensor_f32(&op->dst[1], r);
+    float prob[OP_MAX_EXPERTS], score[OP_MAX_EXPERTS];
+    bool taken[OP_MAX_EXPERTS] = {false};
+
+    scores(op->p.router.gating, k, tensor_f32(&op->src[0], r), prob, n);
+    for (size_t e = 0; e < n; e++)
+        score[e] = bias ? prob[e] + bias[e] : prob[e];
+    if (op->p.router.n_group > 1)
+        limit_groups(op, score, taken);
+    for (size_t i = 0; i < op->p.router.n_used; i++) {
+        size_t e = best_left(score, taken, n);
+
+        taken[e] = true;
+        ids[i] = (int32_t)e;
+        weights[i] = prob[e];
+    }
+    weigh(op, k, weights);
 }
 
 static void run(const struct op *op, const struct part *p)

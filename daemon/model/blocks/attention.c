@@ -4,10 +4,17 @@
 
 #include "daemon/model/blocks/blocks.h"
 
-static graph_value head_norm(struct build *b, int layer, graph_value x, enum tensor_name name)
+/* Norms of q and k; some files of a family have the weights and others do not. */
+static void norm_qk(struct build *b, int layer, graph_value qk[2], bool rows)
 {
-    return graph_rmsnorm(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT), b->hp->rms_eps,
-                         b->hp->head_dim);
+    static const enum tensor_name names[2] = {TENSOR_ATTN_Q_NORM, TENSOR_ATTN_K_NORM};
+
+    for (int i = 0; i < 2; i++) {
+        const struct graph_weight *w = model_weight(b->m, layer, names[i], PART_WEIGHT);
+
+        if (w->t.fmt)
+            qk[i] = graph_rmsnorm(b->g, qk[i], w, b->hp->rms_eps, rows ? 0 : b->hp->head_dim);
+    }
 }
 
 graph_value blk_attention(struct build *b, int layer, graph_value x,
@@ -30,12 +37,12 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
         bias[i] = model_weight(b->m, layer, names[i], PART_BIAS);
     }
     graph_matmul(b->g, x, 3, w, bias, qkv);
-    if (opt->qk_norm) {
-        qkv[0] = head_norm(b, layer, qkv[0], TENSOR_ATTN_Q_NORM);
-        qkv[1] = head_norm(b, layer, qkv[1], TENSOR_ATTN_K_NORM);
-    }
+    if (opt->qk_norm && !opt->norm_late)
+        norm_qk(b, layer, qkv, opt->norm_rows);
     graph_rope(b->g, qkv[0], b->rope, rope, hp->n_rot, hp->head_dim);
     graph_rope(b->g, qkv[1], b->rope, rope, hp->n_rot, hp->head_dim);
+    if (opt->qk_norm && opt->norm_late)
+        norm_qk(b, layer, qkv, opt->norm_rows);
     graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, hp->head_dim, hp->v_dim);
     y = graph_attention(b->g, qkv[0], &a);
     if (layer == (int)hp->n_layers - 1)

@@ -27,7 +27,9 @@ graph_value blk_add(struct build *b, graph_value x, graph_value y);
 graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer);
 
 struct blk_attention {
-    bool qk_norm; /* RMS norm of each head of q and k before RoPE */
+    bool qk_norm; /* RMS norm of each head of q and k before RoPE, where there are weights for it */
+    bool norm_rows; /* ... of whole rows in place of heads */
+    bool norm_late; /* ... after RoPE */
 };
 /* Grouped-query attention over all of the past; x is normed. */
 graph_value blk_attention(struct build *b, int layer, graph_value x,
@@ -35,11 +37,19 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
 
 /* down(silu(gate x) * up x) */
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
+/* The same of the shared experts: they are one of their widths together. */
+graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x);
 
 struct blk_moe {
     bool normalise; /* weights of the chosen experts sum to 1 */
 };
-/* Softmax router over SwiGLU experts. */
+/*
+ * What the hyperparameters of a mixture say (arch_check_mixture): SwiGLU
+ * experts, with the shared ones beside them, or the dense part in a layer
+ * without experts.
+ */
+graph_value blk_mixture(struct build *b, int layer, graph_value x);
+/* Router over SwiGLU experts; gating, groups and scale as the file has them. */
 graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_moe *opt);
 /* One SwiGLU expert that every token uses, times the sigmoid of a gate of its own. */
 graph_value blk_shared_expert(struct build *b, int layer, graph_value x);

@@ -2,16 +2,48 @@
 
 #include "daemon/model/blocks/blocks.h"
 
+static enum op_gating gating(const struct hparams *hp)
+{
+    switch ((enum expert_gating)hp->expert_gating) {
+    case EXPERT_GATING_SIGMOID: return OP_GATING_SIGMOID;
+    case EXPERT_GATING_SOFTMAX_CHOSEN: return OP_GATING_SOFTMAX_CHOSEN;
+    case EXPERT_GATING_NONE:
+    case EXPERT_GATING_SOFTMAX: break;
+    }
+    return OP_GATING_SOFTMAX;
+}
+
+/* The bias of the choice has an end to its name in some families, and none in others. */
+static const struct graph_weight *choice_bias(struct build *b, int layer)
+{
+    const struct graph_weight *w = model_weight(b->m, layer, TENSOR_EXP_PROBS_B, PART_BIAS);
+
+    return w->t.fmt ? w : model_weight(b->m, layer, TENSOR_EXP_PROBS_B, PART_BARE);
+}
+
+graph_value blk_mixture(struct build *b, int layer, graph_value x)
+{
+    graph_value y;
+
+    if (!(b->hp->layers[layer].kind & LAYER_MOE))
+        return blk_swiglu(b, layer, x);
+    y = blk_moe(b, layer, x, &(struct blk_moe){.normalise = b->hp->expert_norm});
+    return b->hp->n_ff_shexp ? blk_add(b, y, blk_swiglu_shared(b, layer, x)) : y;
+}
+
 graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_moe *opt)
 {
     struct graph_moe moe = {
         .n_expert = b->hp->n_expert,
         .n_used = b->hp->n_expert_used,
-        .gating = OP_GATING_SOFTMAX,
+        .n_group = b->hp->n_group,
+        .n_group_used = b->hp->n_group_used,
+        .gating = gating(b->hp),
         .normalise = opt->normalise,
         .scale = b->hp->expert_scale,
         .act = OP_ACT_SILU,
         .router = model_weight(b->m, layer, TENSOR_FFN_GATE_INP, PART_WEIGHT),
+        .bias = choice_bias(b, layer),
         .gate = model_weight(b->m, layer, TENSOR_FFN_GATE_EXPS, PART_WEIGHT),
         .up = model_weight(b->m, layer, TENSOR_FFN_UP_EXPS, PART_WEIGHT),
         .down = model_weight(b->m, layer, TENSOR_FFN_DOWN_EXPS, PART_WEIGHT),

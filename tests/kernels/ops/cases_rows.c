@@ -364,56 +364,113 @@ int cases_ROWS(int *ret_run)
 
 /* -- ROUTER -------------------------------------------------------------------------------- */
 
-static double probability(const struct bed *b, size_t r, size_t e)
+static bool by_logits(const struct bed *b)
+{
+    return b->op.p.router.gating == OP_GATING_SOFTMAX_CHOSEN ||
+           b->op.p.router.gating == OP_GATING_SIGMOID_CHOSEN;
+}
+
+static double softmax_over(const struct bed *b, size_t r, const size_t *ids, size_t n, size_t e)
 {
     double max = -INFINITY, sum = 0;
-    size_t n = b->op.p.router.n_expert;
 
-    if (b->op.p.router.gating == OP_GATING_SIGMOID)
-        return 1 / (1 + exp(-(double)src(b, 0, r, e)));
     for (size_t i = 0; i < n; i++)
-        max = fmax(max, (double)src(b, 0, r, i));
+        max = fmax(max, (double)src(b, 0, r, ids ? ids[i] : i));
     for (size_t i = 0; i < n; i++)
-        sum += exp((double)src(b, 0, r, i) - max);
+        sum += exp((double)src(b, 0, r, ids ? ids[i] : i) - max);
     return exp((double)src(b, 0, r, e) - max) / sum;
 }
 
-static size_t chosen(const struct bed *b, size_t r, size_t rank)
+/* What an expert competes with. */
+static double expert_score(const struct bed *b, size_t r, size_t e)
+{
+    double x = (double)src(b, 0, r, e), bias = b->op.src[1].fmt ? (double)vec(b, 1, e) : 0.0;
+
+    if (b->op.p.router.gating == OP_GATING_SIGMOID)
+        x = 1 / (1 + exp(-x));
+    else if (!by_logits(b))
+        x = softmax_over(b, r, NULL, b->op.p.router.n_expert, e);
+    return x + bias;
+}
+
+static double group_worth(const struct bed *b, size_t r, size_t g)
+{
+    size_t size = b->op.p.router.n_expert / b->op.p.router.n_group;
+    double first = -INFINITY, second = -INFINITY;
+
+    for (size_t e = g * size; e < (g + 1) * size; e++) {
+        double score = expert_score(b, r, e);
+
+        second = fmax(second, fmin(first, score));
+        first = fmax(first, score);
+    }
+    return size < 2 ? first : first + second;
+}
+
+static bool in_best_groups(const struct bed *b, size_t r, size_t e)
+{
+    size_t n_group = b->op.p.router.n_group, better = 0, g;
+
+    if (n_group < 2)
+        return true;
+    g = e / (b->op.p.router.n_expert / n_group);
+    for (size_t i = 0; i < n_group; i++) {
+        double d = group_worth(b, r, i) - group_worth(b, r, g);
+
+        better += d > 0 || (d == 0 && i < g);
+    }
+    return better < b->op.p.router.n_group_used;
+}
+
+static void choose(const struct bed *b, size_t r, size_t *ids)
 {
     bool taken[OP_MAX_EXPERTS] = {false};
-    size_t best = 0;
 
-    for (size_t i = 0; i <= rank; i++) {
+    for (size_t i = 0; i < b->op.p.router.n_used; i++) {
         double most = -INFINITY;
 
         for (size_t e = 0; e < b->op.p.router.n_expert; e++) {
-            double score = probability(b, r, e) + (b->op.src[1].fmt ? (double)vec(b, 1, e) : 0.0);
+            double score = expert_score(b, r, e);
 
-            if (!taken[e] && score > most) {
+            if (!taken[e] && score > most && in_best_groups(b, r, e)) {
                 most = score;
-                best = e;
+                ids[i] = e;
             }
         }
-        taken[best] = true;
+        taken[ids[i]] = true;
     }
-    return best;
+}
+
+static double expert_weight(const struct bed *b, size_t r, const size_t *ids, size_t i)
+{
+    double x = (double)src(b, 0, r, ids[i]);
+
+    switch (b->op.p.router.gating) {
+    case OP_GATING_SOFTMAX: return softmax_over(b, r, NULL, b->op.p.router.n_expert, ids[i]);
+    case OP_GATING_SOFTMAX_CHOSEN: return softmax_over(b, r, ids, b->op.p.router.n_used, ids[i]);
+    case OP_GATING_SIGMOID:
+    case OP_GATING_SIGMOID_CHOSEN: break;
+    }
+    return 1 / (1 + exp(-x));
 }
 
 /* The ids are compared as the bits that they are: a wrong one is far off. */
 static double want_router(const struct bed *b, int o, size_t r, size_t i)
 {
+    size_t ids[OP_MAX_EXPERTS];
     double sum = 0;
-    int32_t id = (int32_t)chosen(b, r, i);
 
+    choose(b, r, ids);
     if (o == 0) {
+        int32_t id = (int32_t)ids[i];
         float bits;
 
         memcpy(&bits, &id, sizeof(bits));
         return (double)bits;
     }
     for (size_t k = 0; k < b->op.p.router.n_used; k++)
-        sum += probability(b, r, chosen(b, r, k));
-    return probability(b, r, (size_t)id) / (b->op.p.router.normalise ? sum : 1.0) *
+        sum += expert_weight(b, r, ids, k);
+    return expert_weight(b, r, ids, i) / (b->op.p.router.normalise ? sum : 1.0) *
            (double)b->op.p.router.scale;
 }
 
@@ -421,7 +478,7 @@ int cases_ROUTER(int *ret_run)
 {
     int bad = 0;
 
-    for (int variant = 0; variant < 16; variant++) {
+    for (int variant = 0; variant < 64; variant++) {
         unsigned n = variant & 8 ? 40 : 8, used = variant & 8 ? 6 : 2;
         struct bed b = {
             .op = {.kind = OP_ROUTER}, .nmse = 1e-11, .want = want_router, .row_src = 1};
@@ -429,7 +486,11 @@ int cases_ROUTER(int *ret_run)
         snprintf(b.what, sizeof(b.what), "variant %d", variant);
         b.op.p.router.n_expert = n;
         b.op.p.router.n_used = used;
-        b.op.p.router.gating = variant & 1 ? OP_GATING_SIGMOID : OP_GATING_SOFTMAX;
+        if (variant & 16) {
+            b.op.p.router.n_group = variant & 8 ? 5 : 8; /* of eight and of one */
+            b.op.p.router.n_group_used = 2;
+        }
+        b.op.p.router.gating = (enum op_gating)((variant & 1) + (variant & 32 ? 2 : 0));
         b.op.p.router.normalise = variant & 2;
         b.op.p.router.scale = variant & 4 ? 2.5f : 1.0f;
         b.op.src[0] = bed_f32(&b, n, 11);

@@ -203,6 +203,26 @@ START_TEST(a_router_of_too_many_experts_is_refused)
 }
 END_TEST
 
+START_TEST(groups_of_experts_must_hold_the_chosen)
+{
+    struct op op = {.kind = OP_ROUTER};
+
+    op.p.router.n_expert = 12;
+    op.p.router.n_used = 4;
+    op.p.router.n_group = 4;
+    op.p.router.n_group_used = 2;
+    op.src[0] = f32(12, 2);
+    op.dst[0] = op.dst[1] = f32(4, 2);
+    accepted(&op);
+    op.p.router.n_group_used = 1;
+    refused(&op, "groups");
+    op.p.router.n_group_used = 5;
+    refused(&op, "groups");
+    op.p.router.n_group = 5;
+    refused(&op, "groups");
+}
+END_TEST
+
 START_TEST(a_gate_alone_passes_for_squared_relu_only)
 {
     struct op op = {.kind = OP_GLU};
@@ -254,6 +274,7 @@ TCase *tcase_backends_op(void)
     tcase_add_test(tc, heads_that_do_not_share_evenly_are_refused);
     tcase_add_test(tc, caches_of_another_shape_are_refused);
     tcase_add_test(tc, a_router_of_too_many_experts_is_refused);
+    tcase_add_test(tc, groups_of_experts_must_hold_the_chosen);
     tcase_add_test(tc, a_gate_alone_passes_for_squared_relu_only);
     tcase_add_test(tc, rope_that_cannot_pair_its_dimensions_is_refused);
     tcase_add_test(tc, an_unknown_op_is_refused);
