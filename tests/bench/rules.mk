@@ -20,3 +20,6 @@ $(B)/models/%.gguf: | $(B)/tests/mkmodel
 	@mkdir -p $(@D)
 	$(B)/tests/mkmodel --preset $(word 1,$(subst +, ,$*)) --type $(word 2,$(subst +, ,$*)) \
 	    $(addprefix --,$(wordlist 3,9,$(subst +, ,$*))) $@.part && mv $@.part $@
+
+$(B)/tests/shares: $(call obj,tests/bench/shares.c tests/kernels/machine.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
