@@ -20,7 +20,7 @@ int on_request_list(struct call *c, const json_t *params, json_t **ret_result, s
         json_array_append_new(
             requests,
             json_pack("{s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "id", (json_int_t)list[i].id,
-                      "kind", list[i].kind == REQUEST_CHAT ? "chat" : "completion", "step",
+                      "kind", request_kind_name(list[i].kind), "step",
                       request_step_name(list[i].step), "model", list[i].model, "client",
                       list[i].client, "prompt_tokens", (json_int_t)list[i].prompt_tokens,
                       "done_tokens", (json_int_t)list[i].done_tokens, "age_ms",

@@ -68,7 +68,8 @@ void engine_forget(struct engine *e, bool (*keep)(void *arg, const char *name), 
 
 /* -- requests ------------------------------------------------------------------------ */
 
-enum request_kind { REQUEST_CHAT, REQUEST_COMPLETION };
+enum request_kind { REQUEST_CHAT, REQUEST_COMPLETION, REQUEST_EMBEDDING };
+const char *request_kind_name(enum request_kind k); /* "chat", "completion", "embedding" */
 
 enum request_step {
 #define STEP(name, text) STEP_##name,
@@ -94,6 +95,14 @@ enum sampling_field {
     SAMPLING_FIELD_seed
 };
 
+/* EMBEDDING: one text, or its ids. */
+struct request_input {
+    char *text;
+    size_t len;
+    int32_t *ids; /* NULL: text */
+    size_t n_ids;
+};
+
 struct request {
     enum request_kind kind;
     char *model;             /* name or alias; NULL: the only loaded or the first known */
@@ -104,6 +113,8 @@ struct request {
     size_t prompt_len;
     int32_t *prompt_ids; /* … or ids */
     size_t n_prompt_ids;
+    struct request_input *inputs; /* EMBEDDING */
+    size_t n_inputs;
     bool echo;          /* COMPLETION: the prompt comes first in the text */
     int64_t max_tokens; /* −1: up to the context */
     unsigned n;         /* choices, one after another; ≥ 1 */
@@ -135,6 +146,7 @@ enum event_kind {
     EVENT_REASONING,
     EVENT_TOOL_CALL,   /* a call begins (tool_name, call index) or its arguments go on (text) */
     EVENT_CHOICE_DONE, /* finish says why */
+    EVENT_EMBEDDING,   /* EMBEDDING: the vector of input `choice` */
     EVENT_DONE,        /* usage and timings are final; the last event of a request */
     EVENT_FAILED       /* error; the last event of a request */
 };
@@ -182,8 +194,10 @@ struct event {
     enum request_step step; /* EVENT_PROGRESS: LOADING or PREFILLING */
     size_t progress, total;
     enum finish finish;
-    const char *stop_text; /* the stop string that matched, or NULL */
-    const char *model;     /* the name it ran on */
+    const char *stop_text;  /* the stop string that matched, or NULL */
+    const float *embedding; /* of length 1 (L2) */
+    size_t n_embedding;
+    const char *model; /* the name it ran on */
     struct request_usage usage;
     struct request_timings timings;
     const struct sampling_options *sampling; /* EVENT_DONE: what was used */

@@ -12,6 +12,7 @@ struct event_letter {
     struct err error;
     struct sampling_options sampling;
     struct token_logprob *logprobs;
+    float *embedding;
     struct str bytes; /* all texts that ev and logprobs point into, one after another */
     char *tool_name, *tool_id, *stop_text;
     char model[128];
@@ -60,6 +61,7 @@ static void settle_all(struct event_letter *l)
 static void event_letter_free(struct event_letter *l)
 {
     free(l->logprobs);
+    free(l->embedding);
     str_clear(&l->bytes);
     free(l->tool_name);
     free(l->tool_id);
@@ -99,6 +101,10 @@ static struct event_letter *event_letter_new(struct task *t, const struct event 
     l->ev.text = keep(&l->bytes, ev->text);
     copy_logprobs(l, ev);
     settle_all(l);
+    if (ev->n_embedding) {
+        l->embedding = xmemdup(ev->embedding, ev->n_embedding * sizeof *ev->embedding);
+        l->ev.embedding = l->embedding;
+    }
     l->ev.tool_name = l->tool_name = xstrdup(ev->tool_name);
     l->ev.tool_id = l->tool_id = xstrdup(ev->tool_id);
     l->ev.stop_text = l->stop_text = xstrdup(ev->stop_text);

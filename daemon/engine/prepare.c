@@ -111,43 +111,49 @@ static int charge_text(struct run *r, size_t text_bytes, struct err *err)
     return run_charge(r, ACCOUNT_REQUESTS, text_bytes + (text_bytes + 2) * sizeof(int32_t), err);
 }
 
-static int take_ids(struct run *r, struct err *err)
+int prepare_ids(struct run *r, const char *name, const int32_t *ids, size_t n, struct err *err)
 {
-    const struct request *req = r->req;
-    size_t n = req->n_prompt_ids;
     int rc;
 
     for (size_t i = 0; i < n; i++)
-        if (req->prompt_ids[i] < 0 || (size_t)req->prompt_ids[i] >= r->info.n_vocab)
-            return err_set_param(err, ERR_INVALID, "prompt",
-                                 "token %zu of 'prompt' is %d; '%s' has %zu tokens", i,
-                                 (int)req->prompt_ids[i], r->task->model, r->info.n_vocab);
-    rc = run_charge(r, ACCOUNT_REQUESTS, n * sizeof(int32_t), err);
+        if (ids[i] < 0 || (size_t)ids[i] >= r->info.n_vocab)
+            return err_set_param(err, ERR_INVALID, name,
+                                 "token %zu of '%s' is %d; '%s' has %zu tokens", i, name,
+                                 (int)ids[i], r->task->model, r->info.n_vocab);
+    rc = run_charge(r, ACCOUNT_REQUESTS, n * sizeof *ids, err);
     if (rc < 0)
         return rc;
     ARRAY_GROW(r->prompt.ids, n, r->prompt.cap);
     if (n)
-        memcpy(r->prompt.ids, req->prompt_ids, n * sizeof *req->prompt_ids);
+        memcpy(r->prompt.ids, ids, n * sizeof *ids);
     r->prompt.n = n;
-    if (req->echo && r->tokenizer)
-        tokenizer_decode(r->tokenizer, r->prompt.ids, n, true, false, &r->text);
     return 0;
 }
 
-static int take_text(struct run *r, struct err *err)
+/* The text is the caller's own: control tokens in it are meant. */
+int prepare_text(struct run *r, struct view text, struct err *err)
 {
-    const struct request *req = r->req;
-    struct view text = {req->prompt ? req->prompt : "", req->prompt_len};
     int rc = need_tokenizer(r, err);
 
     if (rc >= 0)
         rc = charge_text(r, text.len, err);
-    if (rc < 0)
+    return rc < 0 ? rc : tokenizer_encode(r->tokenizer, text, true, true, &r->prompt, err);
+}
+
+static int take_prompt(struct run *r, struct err *err)
+{
+    const struct request *req = r->req;
+    struct view text = {req->prompt ? req->prompt : "", req->prompt_len};
+    int rc = req->prompt_ids ? prepare_ids(r, "prompt", req->prompt_ids, req->n_prompt_ids, err)
+                             : prepare_text(r, text, err);
+
+    if (rc < 0 || !req->echo)
         return rc;
-    if (req->echo)
+    if (!req->prompt_ids)
         str_add(&r->text, text.p, text.len);
-    /* A raw prompt is the caller's own: control tokens in it are meant. */
-    return tokenizer_encode(r->tokenizer, text, true, true, &r->prompt, err);
+    else if (r->tokenizer)
+        tokenizer_decode(r->tokenizer, r->prompt.ids, r->prompt.n, true, false, &r->text);
+    return 0;
 }
 
 /* -- a conversation ------------------------------------------------------------------------------ */
@@ -286,8 +292,10 @@ int prepare_request(struct run *r, struct err *err)
 {
     int rc;
 
-    model_info(r->model, &r->info);
-    r->tokenizer = model_tokenizer(r->model);
+    if (r->info.pooling)
+        return err_set(err, ERR_UNPROCESSABLE,
+                       "'%s' gives embeddings and writes no text; ask it at /v1/embeddings",
+                       r->task->model);
     rc = prepare_sampling(r, err);
     if (rc >= 0)
         rc = run_charge(r, ACCOUNT_REQUESTS, stops_bytes(r->req), err);
@@ -295,10 +303,8 @@ int prepare_request(struct run *r, struct err *err)
         return rc;
     if (r->req->kind == REQUEST_CHAT)
         rc = take_conversation(r, err);
-    else if (r->req->prompt_ids)
-        rc = take_ids(r, err);
     else
-        rc = take_text(r, err);
+        rc = take_prompt(r, err);
     if (rc >= 0)
         rc = check_length(r, err);
     if (rc >= 0)

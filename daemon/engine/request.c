@@ -17,6 +17,15 @@ const char *request_step_name(enum request_step s)
     return (unsigned)s < STEP_COUNT ? step_names[s] : "?";
 }
 
+const char *request_kind_name(enum request_kind k)
+{
+    static const char *const names[] = {[REQUEST_CHAT] = "chat",
+                                        [REQUEST_COMPLETION] = "completion",
+                                        [REQUEST_EMBEDDING] = "embedding"};
+
+    return (unsigned)k < ARRAY_LEN(names) ? names[k] : "?";
+}
+
 const char *finish_name(enum finish f)
 {
     static const char *const names[] = {
@@ -60,6 +69,11 @@ void request_destroy(struct request *r)
     json_decref(r->template_kwargs);
     free(r->prompt);
     free(r->prompt_ids);
+    for (size_t i = 0; i < r->n_inputs; i++) {
+        free(r->inputs[i].text);
+        free(r->inputs[i].ids);
+    }
+    free(r->inputs);
     for (unsigned i = 0; i < r->n_stops; i++)
         free(r->stop[i].text);
     for (unsigned i = 0; i < r->sampling.n_dry_breakers; i++)

@@ -41,6 +41,9 @@ int run_charge(struct run *r, enum account account, size_t bytes, struct err *er
 int run_cancelled(const struct run *r, struct err *err);
 void run_step(struct run *r, enum request_step step);
 
+/* Ids of a text, or its ids checked, with room for them in the ledger; name is the field's. */
+int prepare_ids(struct run *r, const char *name, const int32_t *ids, size_t n, struct err *err);
+int prepare_text(struct run *r, struct view text, struct err *err);
 /* Conversation or text → ids; sampling options and what the output needs. */
 int prepare_request(struct run *r, struct err *err);
 /* Gives back all that prepare_request and the choices have taken. */
@@ -50,3 +53,5 @@ void prepare_clear(struct run *r);
 int prefill_prompt(struct run *r, struct err *err);
 /* One choice, token by token, to its end. */
 int decode_choice(struct run *r, struct err *err);
+/* All inputs of an embedding request, one after another. */
+int embed_inputs(struct run *r, struct err *err);

@@ -263,9 +263,15 @@ static int run_on_model(struct run *r, struct err *err)
     /* A model that this request has loaded was read for it. */
     r->bytes_read_before = r->timings.load_ms > 0 ? 0 : rs.bytes_read;
     run_step(r, STEP_PREPARING);
-    rc = prepare_request(r, err);
-    if (rc >= 0)
-        rc = run_choices(r, err);
+    model_info(r->model, &r->info);
+    r->tokenizer = model_tokenizer(r->model);
+    if (r->req->kind == REQUEST_EMBEDDING) {
+        rc = embed_inputs(r, err);
+    } else {
+        rc = prepare_request(r, err);
+        if (rc >= 0)
+            rc = run_choices(r, err);
+    }
     /* Between two layers the executor does not know whose wish it was. */
     if (rc == -ERR_CANCELLED)
         run_cancelled(r, err);

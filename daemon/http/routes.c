@@ -186,6 +186,12 @@ static void post_completion(struct http *h, struct evhttp_request *req, const ch
     generate(h, req, openai_completion);
 }
 
+static void post_embedding(struct http *h, struct evhttp_request *req, const char *rest)
+{
+    (void)rest;
+    generate(h, req, openai_embedding);
+}
+
 static const struct route routes[] = {
     {"/health", EVHTTP_REQ_GET, true, get_health},
     {"/metrics", EVHTTP_REQ_GET, false, get_metrics},
@@ -193,6 +199,7 @@ static const struct route routes[] = {
     {"/v1/models/", EVHTTP_REQ_GET, false, get_model},
     {"/v1/chat/completions", EVHTTP_REQ_POST, false, post_chat},
     {"/v1/completions", EVHTTP_REQ_POST, false, post_completion},
+    {"/v1/embeddings", EVHTTP_REQ_POST, false, post_embedding},
 };
 
 /* -- dispatch ------------------------------------------------------------------------------------ */

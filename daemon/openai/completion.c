@@ -7,25 +7,12 @@
 
 static int take_text(struct request *q, const json_t *value)
 {
-    q->prompt_len = json_string_length(value);
-    q->prompt = view_dup((struct view){json_string_value(value), q->prompt_len});
-    return 0;
+    return params_text(value, &q->prompt, &q->prompt_len);
 }
 
 static int take_ids(struct request *q, const char *name, const json_t *list, struct err *err)
 {
-    size_t i;
-    json_t *item;
-
-    q->prompt_ids = XNEW_ARRAY(int32_t, json_array_size(list));
-    json_array_foreach(list, i, item)
-    {
-        if (!json_is_integer(item) || json_integer_value(item) < 0 ||
-            json_integer_value(item) > INT32_MAX)
-            return params_wrong(err, name, "a text or an array of token ids");
-        q->prompt_ids[q->n_prompt_ids++] = (int32_t)json_integer_value(item);
-    }
-    return 0;
+    return params_ids(name, list, &q->prompt_ids, &q->n_prompt_ids, err);
 }
 
 static int parse_prompt(struct parse *p, const char *name, const json_t *value, struct err *err)

@@ -30,6 +30,9 @@ int openai_chat(const json_t *body, struct request **ret_request, struct reply *
 int openai_completion(const json_t *body, struct request **ret_request, struct reply **ret_reply,
                       struct err *err);
 
+int openai_embedding(const json_t *body, struct request **ret_request, struct reply **ret_reply,
+                     struct err *err);
+
 void reply_destroy(struct reply *r);
 bool reply_streams(const struct reply *r);
 

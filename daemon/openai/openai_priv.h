@@ -6,13 +6,14 @@
 #include "common/json.h"
 #include "daemon/openai/openai.h"
 
-enum face { FACE_CHAT = 1, FACE_COMPLETION = 2, FACE_BOTH = 3 };
+enum face { FACE_CHAT = 1, FACE_COMPLETION = 2, FACE_BOTH = 3, FACE_EMBEDDING = 4, FACE_ALL = 7 };
 
 /* What a request's body says besides the engine's part. */
 struct reply_options {
     bool stream;
     bool include_usage;
     bool logprobs;
+    bool base64; /* embeddings as bytes of little-endian floats */
 };
 
 struct parse {
@@ -32,9 +33,14 @@ struct field {
     field_fn *parse;
 };
 
-/* Refuses unknown fields, then parses all that the face knows: numbers, fields of both faces, and own[]. */
+/* Refuses unknown fields, then parses all that the face knows: numbers, shared fields, and own[]. */
 int params_parse(struct parse *p, const json_t *body, const struct field *own, size_t n_own,
                  struct err *err);
+
+/* A text or an array of token ids under the name; both outputs as in struct request. */
+int params_text(const json_t *value, char **ret_text, size_t *ret_len);
+int params_ids(const char *name, const json_t *list, int32_t **ret_ids, size_t *ret_n,
+               struct err *err);
 
 /* "must be …" errors in one voice. */
 int params_wrong(struct err *err, const char *name, const char *must_be);

@@ -27,6 +27,30 @@ int params_wrong(struct err *err, const char *name, const char *must_be)
     return err_set_param(err, ERR_INVALID, name, "'%s' must be %s", name, must_be);
 }
 
+int params_text(const json_t *value, char **ret_text, size_t *ret_len)
+{
+    *ret_len = json_string_length(value);
+    *ret_text = view_dup((struct view){json_string_value(value), *ret_len});
+    return 0;
+}
+
+int params_ids(const char *name, const json_t *list, int32_t **ret_ids, size_t *ret_n,
+               struct err *err)
+{
+    size_t i;
+    json_t *item;
+
+    *ret_ids = XNEW_ARRAY(int32_t, json_array_size(list));
+    json_array_foreach(list, i, item)
+    {
+        if (!json_is_integer(item) || json_integer_value(item) < 0 ||
+            json_integer_value(item) > INT32_MAX)
+            return params_wrong(err, name, "a text or an array of token ids");
+        (*ret_ids)[(*ret_n)++] = (int32_t)json_integer_value(item);
+    }
+    return 0;
+}
+
 /* -- numbers ------------------------------------------------------------------------------ */
 
 enum number_type { NUMBER_F32, NUMBER_I32 };
@@ -87,7 +111,7 @@ static int parse_number(struct parse *p, const struct number *n, const json_t *b
     return r;
 }
 
-/* -- fields of both faces -------------------------------------------------------------------- */
+/* -- shared fields -------------------------------------------------------------------- */
 
 static int parse_model(struct parse *p, const char *name, const json_t *value, struct err *err)
 {
@@ -289,7 +313,7 @@ static int parse_grammar(struct parse *p, const char *name, const json_t *value,
 }
 
 static const struct field shared[] = {
-    {"model", FACE_BOTH, parse_model},
+    {"model", FACE_ALL, parse_model},
     {"stream", FACE_BOTH, parse_stream},
     {"stream_options", FACE_BOTH, parse_stream_options},
     {"stop", FACE_BOTH, parse_stop},
@@ -300,16 +324,22 @@ static const struct field shared[] = {
     {"logit_bias", FACE_BOTH, parse_logit_bias},
     {"mirostat", FACE_BOTH, parse_mirostat},
     {"dry_sequence_breakers", FACE_BOTH, parse_dry_breakers},
-    {"keep_alive", FACE_BOTH, parse_keep_alive},
+    {"keep_alive", FACE_ALL, parse_keep_alive},
     {"return_progress", FACE_BOTH, parse_progress},
     {"ignore_eos", FACE_BOTH, parse_ignore_eos},
     {"grammar", FACE_BOTH, parse_grammar},
-    {"user", FACE_BOTH, parse_label},
+    {"user", FACE_ALL, parse_label},
     {"safety_identifier", FACE_CHAT, parse_label},
     {"prompt_cache_key", FACE_CHAT, parse_label},
 };
 
 /* -- the whole body --------------------------------------------------------------------------- */
+
+/* Numbers are those of sampling. */
+static bool samples(const struct parse *p)
+{
+    return p->face & FACE_BOTH;
+}
 
 static int check_known(const struct parse *p, const json_t *body, const struct field *own,
                        size_t n_own, struct err *err)
@@ -324,7 +354,7 @@ static int check_known(const struct parse *p, const json_t *body, const struct f
             known[n++] = shared[i].name;
     for (size_t i = 0; i < n_own; i++)
         known[n++] = own[i].name;
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+    for (size_t i = 0; i < ARRAY_LEN(numbers) && samples(p); i++)
         known[n++] = numbers[i].name;
     r = json_only_keys(body, known, err);
     free(known);
@@ -376,7 +406,7 @@ int params_parse(struct parse *p, const json_t *body, const struct field *own, s
     if (!json_is_object(body))
         return err_set(err, ERR_INVALID, "the body must be a JSON object");
     r = check_known(p, body, own, n_own, err);
-    for (size_t i = 0; i < ARRAY_LEN(numbers) && r >= 0; i++)
+    for (size_t i = 0; i < ARRAY_LEN(numbers) && r >= 0 && samples(p); i++)
         r = parse_number(p, &numbers[i], body, err);
     if (r >= 0)
         r = parse_fields(p, body, shared, ARRAY_LEN(shared), err);

@@ -22,6 +22,7 @@ struct reply *reply_create(enum request_kind kind, const struct reply_options *o
     r->opt = *opt;
     r->created = clock_wall_s();
     r->n_choices = n_choices;
+    r->vectors = kind == REQUEST_EMBEDDING ? json_array() : NULL;
     r->choices = XNEW_ARRAY(struct choice, n_choices);
     len = (size_t)snprintf(r->id, sizeof r->id, "%s-", kind == REQUEST_CHAT ? "chatcmpl" : "cmpl");
     for (size_t i = 0; i < sizeof noise; i++)
@@ -42,6 +43,7 @@ void reply_destroy(struct reply *r)
         json_decref(c->tool_calls);
         json_decref(c->logprobs);
     }
+    json_decref(r->vectors);
     free(r->choices);
     free(r);
 }
@@ -89,8 +91,7 @@ json_t *reply_timings(const struct request_timings *t)
     return o;
 }
 
-/* A float as the shortest decimal that reads back as the same float, not as the double behind it. */
-static json_t *from_float(float f)
+json_t *reply_float(float f)
 {
     char buf[32];
 
@@ -106,11 +107,11 @@ json_t *reply_sampling(const struct sampling_options *s)
 {
     json_t *o = json_object();
 
-    json_object_set_new(o, "temperature", from_float(s->temperature));
+    json_object_set_new(o, "temperature", reply_float(s->temperature));
     json_object_set_new(o, "top_k", json_integer(s->top_k));
-    json_object_set_new(o, "top_p", from_float(s->top_p));
-    json_object_set_new(o, "min_p", from_float(s->min_p));
-    json_object_set_new(o, "repeat_penalty", from_float(s->repeat_penalty));
+    json_object_set_new(o, "top_p", reply_float(s->top_p));
+    json_object_set_new(o, "min_p", reply_float(s->min_p));
+    json_object_set_new(o, "repeat_penalty", reply_float(s->repeat_penalty));
     json_object_set_new(o, "seed", json_integer((json_int_t)s->seed));
     return o;
 }
@@ -312,7 +313,9 @@ void reply_event(struct reply *r, const struct event *ev, struct str *out)
 {
     if (ev->model && !*r->model)
         snprintf(r->model, sizeof r->model, "%s", ev->model);
-    if (r->opt.stream)
+    if (r->kind == REQUEST_EMBEDDING)
+        embedding_event(r, ev, out);
+    else if (r->opt.stream)
         stream_event(r, ev, out);
     else
         collect(r, ev, out);

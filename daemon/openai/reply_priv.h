@@ -25,6 +25,7 @@ struct reply {
     char model[128];
     struct choice *choices;
     unsigned n_choices;
+    json_t *vectors; /* of embeddings, in order; else NULL */
     bool done;
 };
 
@@ -32,5 +33,9 @@ struct reply {
 void stream_event(struct reply *r, const struct event *ev, struct str *out);
 /* {"content": [...], "refusal": null} or the four arrays, of these tokens; NULL unless asked for. */
 json_t *reply_logprobs(const struct reply *r, const struct token_logprob *list, size_t n);
+/* The same for embeddings: embedding.c. */
+void embedding_event(struct reply *r, const struct event *ev, struct str *out);
+/* A float as the shortest decimal that reads back as the same float, not as the double behind it. */
+json_t *reply_float(float f);
 /* Common head of every object of this answer: id, object, created, model. */
 json_t *reply_head(const struct reply *r, const char *object);
