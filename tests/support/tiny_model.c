@@ -193,6 +193,8 @@ static void put_keys(struct maker *k)
         key_u32(k, "expert_shared_feed_forward_length", N_FF);
     if (k->o->no_vocab)
         key_u32(k, "vocab_size", TINY_N_VOCAB);
+    if (k->o->pooling)
+        key_u32(k, "pooling_type", k->o->pooling);
 }
 
 /* GPT-2's bytes as printable characters: those that print stand for themselves, the rest follow from U+0100. */

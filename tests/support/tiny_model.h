@@ -24,6 +24,7 @@ struct tiny_model {
     bool tied;         /* no output head of its own */
     bool no_vocab;
     const char *chat_template; /* NULL: ChatML; "": none */
+    unsigned pooling;          /* of an embedding model, the file's number; 0: it writes text */
     const char *without; /* a key (without the prefix) or a tensor that is left out; NULL: none */
 };
 

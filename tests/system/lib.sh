@@ -14,7 +14,8 @@ unset XDG_RUNTIME_DIR XDG_CONFIG_HOME NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID L
 FINDINGS=0
 TINY=$B/tests/tiny.gguf # 2 layers: answers at once
 SLOW=$B/tests/slow.gguf # 40 layers: an answer of thousands of tokens takes a while
-export TINY SLOW
+EMBED=$B/tests/embed.gguf # an embedding model, mean pooling, context 512
+export TINY SLOW EMBED
 PID=
 STARTED=()
 OUT='' ERR='' # of the last expect

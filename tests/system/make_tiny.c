@@ -1,5 +1,5 @@
 /*
- * make_tiny PATH [LAYERS [CONTEXT [SEED]]]: writes a small random llama model,
+ * make_tiny PATH [LAYERS [CONTEXT [SEED [POOLING]]]]: writes a small random llama model,
  * about 1.3 MiB a layer, for the tests of the whole daemon.
  */
 #include <stdio.h>
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 {
     struct tiny_model o = {.family = "llama", .seed = 1};
 
-    if (argc < 2 || argc > 5) {
-        fputs("usage: make_tiny PATH [LAYERS [CONTEXT [SEED]]]\n", stderr);
+    if (argc < 2 || argc > 6) {
+        fputs("usage: make_tiny PATH [LAYERS [CONTEXT [SEED [POOLING]]]]\n", stderr);
         return 2;
     }
     if (argc > 2)
@@ -33,6 +33,8 @@ int main(int argc, char **argv)
         o.n_ctx = number(argv[3]);
     if (argc > 4)
         o.seed = number(argv[4]);
+    if (argc > 5)
+        o.pooling = number(argv[5]);
     tiny_model_save(&o, argv[1]);
     return 0;
 }
