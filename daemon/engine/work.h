@@ -43,9 +43,10 @@ struct work {
 
 /* A request on its way. */
 struct task {
-    struct work work;    /* first */
-    struct request *req; /* never changed after submit */
-    char model[128];     /* the name it asked for, resolved */
+    struct work work; /* first */
+    struct request
+        *req;        /* never changed after submit, but for its bytes, which ENGINE may add to */
+    char model[128]; /* the name it asked for, resolved */
     int64_t submitted_us;
     /* Published by ENGINE, read by LOOP for engine_requests. */
     _Atomic int stat_step;

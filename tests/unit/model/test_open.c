@@ -1,6 +1,7 @@
 /* Opening: what is read, and everything that is refused by name. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
