@@ -119,11 +119,12 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 /* Rows that most tables begin with. */
 #define KEYS_TRANSFORMER                                                                           \
     {KEY_BLOCK_COUNT, true}, {KEY_CONTEXT_LENGTH, true}, {KEY_EMBEDDING_LENGTH, true},             \
-        {KEY_POOLING, false}, {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, true}, {KEY_HEAD_COUNT_KV, false},               \
-        {KEY_KEY_LENGTH, false}, {KEY_VALUE_LENGTH, false}, {KEY_RMS_EPS, true},                   \
-        {KEY_ROPE_DIMENSIONS, false}, {KEY_ROPE_BASE, false}, {KEY_ROPE_LINEAR, false},            \
-        {KEY_ROPE_FACTOR, false}, {KEY_ROPE_ORIGINAL, false}, {KEY_ROPE_ATTN_FACTOR, false},       \
-        {KEY_YARN_EXT_FACTOR, false}, {KEY_YARN_ATTN_FACTOR, false}, {KEY_YARN_BETA_FAST, false},  \
+        {KEY_POOLING, false}, {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, true},                     \
+        {KEY_HEAD_COUNT_KV, false}, {KEY_KEY_LENGTH, false}, {KEY_VALUE_LENGTH, false},            \
+        {KEY_RMS_EPS, true}, {KEY_ROPE_DIMENSIONS, false}, {KEY_ROPE_BASE, false},                 \
+        {KEY_ROPE_LINEAR, false}, {KEY_ROPE_FACTOR, false}, {KEY_ROPE_ORIGINAL, false},            \
+        {KEY_ROPE_ATTN_FACTOR, false}, {KEY_YARN_EXT_FACTOR, false},                               \
+        {KEY_YARN_ATTN_FACTOR, false}, {KEY_YARN_BETA_FAST, false},                                \
     {                                                                                              \
         KEY_YARN_BETA_SLOW, false                                                                  \
     }
