@@ -15,3 +15,5 @@ $(B)/tests/embed.gguf: $(B)/tests/make_tiny
 .PHONY: check-system
 check-system: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf) ## a private rnbd, asked as clients would [T=http-auth]
 	@B=$(abspath $(B)) SDPID1=$(abspath $(or $(SDPID1),../shared/tools/sdpid1.sh)) tests/system/run.sh $(or $(T),$(system_tests))
+
+check-sdk: $(B)/tests/embed.gguf

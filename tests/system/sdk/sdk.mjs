@@ -36,6 +36,9 @@ check('chat stream gives the same text', text === whole.choices[0].message.conte
 check('chat stream finish and usage', finish === whole.choices[0].finish_reason &&
     usage?.completion_tokens === whole.usage.completion_tokens);
 
+const vectors = await client.embeddings.create({ model: 'embed', input: ['one text', 'another'] });
+check('embeddings', vectors.data.length === 2 && vectors.data[1].embedding.length === 256);
+
 const helper = client.chat.completions.stream({ model, messages, max_tokens: 24, temperature: 0 });
 check('stream helper', (await helper.finalChatCompletion()).choices[0].message.content === whole.choices[0].message.content);
 

@@ -55,6 +55,17 @@ streamed = "".join(c.choices[0].text for c in client.completions.create(
     model=model, prompt="Once upon a time", max_tokens=12, temperature=0, stream=True) if c.choices)
 check("completion stream gives the same text", streamed == text.choices[0].text)
 
+# The SDK asks for base64 by itself and decodes it.
+vectors = client.embeddings.create(model="embed", input=["one text", "another"])
+check("embeddings", [d.index for d in vectors.data] == [0, 1] and len(vectors.data[0].embedding) == 256, str(vectors.usage))
+floats = client.embeddings.create(model="embed", input="one text", encoding_format="float").data[0].embedding
+check("embeddings as floats are the same", max(abs(a - b) for a, b in zip(floats, vectors.data[0].embedding)) < 1e-7)
+try:
+    client.embeddings.create(model=model, input="one text")
+    check("embeddings of a model that writes text", False)
+except openai.UnprocessableEntityError as e:
+    check("embeddings of a model that writes text", True, e.message)
+
 names = [m.id for m in client.models.list()]
 check("models", model in names, str(names))
 check("model", client.models.retrieve(model).id == model)

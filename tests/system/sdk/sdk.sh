@@ -30,7 +30,7 @@ fi
 model=${2:-}
 [ -n "$model" ] || model=$(tests/support/fetch-model.sh "$B/models") || { echo "sdk: skipped, no model"; exit 0; }
 export RNBD_SOCKET="$dir/control.sock"
-"$B/rnbd" --listen 127.0.0.1:0 --socket "$RNBD_SOCKET" --model "small=$model" 2>"$dir/log" &
+"$B/rnbd" --listen 127.0.0.1:0 --socket "$RNBD_SOCKET" --model "small=$model" --model "embed=$B/tests/embed.gguf" 2>"$dir/log" &
 pid=$!
 n=0
 until "$B/rnbctl" status >/dev/null 2>&1; do
@@ -39,7 +39,7 @@ until "$B/rnbctl" status >/dev/null 2>&1; do
     sleep 0.1
 done
 port=$("$B/rnbctl" --json status | python3 -c 'import json, sys; print(json.load(sys.stdin)["port"])')
-"$B/rnbctl" load small >/dev/null 2>&1 || exit 1
+"$B/rnbctl" load small >/dev/null 2>&1 && "$B/rnbctl" load embed >/dev/null 2>&1 || exit 1
 used() {
     "$B/rnbctl" --json budget | python3 -c 'import json, sys; print(json.load(sys.stdin)["ram"]["used"])'
 }
