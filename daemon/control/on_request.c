@@ -210,10 +210,36 @@ int on_generate(struct call *c, const json_t *params, json_t **ret_result, struc
     return engine_submit(c->peer->control->engine, q, on_event, c, &c->request, err);
 }
 
+/* An array of numbers; without one, depth 0 alone. */
+static int get_depths(const json_t *params, struct bench_spec *spec, struct err *err)
+{
+    const json_t *list = json_object_get(params, "depths"), *item;
+    size_t i;
+
+    spec->n_depths = 1;
+    if (!list)
+        return 0;
+    if (!json_is_array(list) || json_array_size(list) < 1 ||
+        json_array_size(list) > BENCH_DEPTHS_MAX)
+        return err_set_param(err, ERR_INVALID, "depths", "'depths' must be 1 to %d numbers",
+                             BENCH_DEPTHS_MAX);
+    json_array_foreach(list, i, item)
+    {
+        if (!json_is_integer(item) || json_integer_value(item) < 0 ||
+            json_integer_value(item) > 1 << 24)
+            return err_set_param(err, ERR_INVALID, "depths",
+                                 "each of 'depths' must be a number from 0 to %d", 1 << 24);
+        spec->depths[i] = (size_t)json_integer_value(item);
+    }
+    spec->n_depths = (unsigned)json_array_size(list);
+    return 0;
+}
+
 int on_bench_run(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
 {
     struct job_sink sink = call_sink(c);
-    int64_t prompt = 512, gen = 64, depth = 0, repeats = 5, job;
+    int64_t prompt = 512, gen = 64, repeats = 5, job;
+    struct bench_spec spec = {0};
     const char *target = NULL;
     int r = json_get_string(params, "target", &target, err);
 
@@ -223,13 +249,15 @@ int on_bench_run(struct call *c, const json_t *params, json_t **ret_result, stru
     if (r >= 0)
         r = json_get_int(params, "gen", 0, 1 << 20, &gen, err);
     if (r >= 0)
-        r = json_get_int(params, "depth", 0, 1 << 24, &depth, err);
+        r = get_depths(params, &spec, err);
     if (r >= 0)
         r = json_get_int(params, "repeats", 1, 100, &repeats, err);
     if (r < 0)
         return r;
-    job = engine_bench(c->peer->control->engine, target, (size_t)prompt, (size_t)gen, (size_t)depth,
-                       (unsigned)repeats, &sink, err);
+    spec.n_prompt = (size_t)prompt;
+    spec.n_gen = (size_t)gen;
+    spec.repeats = (unsigned)repeats;
+    job = engine_bench(c->peer->control->engine, target, &spec, &sink, err);
     if (job < 0)
         return (int)job;
     c->job = job;

@@ -173,23 +173,29 @@ int64_t engine_show(struct engine *e, const char *target, const struct job_sink 
     return id;
 }
 
-static int check_bench(size_t n_prompt, size_t n_gen, size_t depth, unsigned repeats,
-                       struct err *err)
+static int check_bench(const struct bench_spec *spec, struct err *err)
 {
-    if (n_prompt > BENCH_TOKENS_MAX || n_gen > BENCH_TOKENS_MAX || depth > BENCH_TOKENS_MAX)
+    size_t most = MAX(spec->n_prompt, spec->n_gen);
+
+    if (spec->n_depths == 0 || spec->n_depths > BENCH_DEPTHS_MAX)
+        return err_set_param(err, ERR_INVALID, "depths", "'depths' must be 1 to %d numbers",
+                             BENCH_DEPTHS_MAX);
+    for (unsigned i = 0; i < spec->n_depths; i++)
+        most = MAX(most, spec->depths[i]);
+    if (most > BENCH_TOKENS_MAX)
         return err_set(err, ERR_INVALID, "a bench of more than %zu tokens is not possible",
                        BENCH_TOKENS_MAX);
-    if (n_prompt == 0 && n_gen == 0)
+    if (spec->n_prompt == 0 && spec->n_gen == 0)
         return err_set(err, ERR_INVALID,
                        "nothing to measure: give tokens of a prompt or tokens to generate");
-    if (repeats == 0 || repeats > BENCH_REPEATS_MAX)
+    if (spec->repeats == 0 || spec->repeats > BENCH_REPEATS_MAX)
         return err_set_param(err, ERR_INVALID, "repeats", "'repeats' is %u; it must be 1 to %d",
-                             repeats, BENCH_REPEATS_MAX);
+                             spec->repeats, BENCH_REPEATS_MAX);
     return 0;
 }
 
-int64_t engine_bench(struct engine *e, const char *target, size_t n_prompt, size_t n_gen,
-                     size_t depth, unsigned repeats, const struct job_sink *sink, struct err *err)
+int64_t engine_bench(struct engine *e, const char *target, const struct bench_spec *spec,
+                     const struct job_sink *sink, struct err *err)
 {
     struct slot *s;
     struct job *j;
@@ -198,16 +204,13 @@ int64_t engine_bench(struct engine *e, const char *target, size_t n_prompt, size
     thread_assert(THREAD_LOOP);
     r = admit(e, err);
     if (r >= 0)
-        r = check_bench(n_prompt, n_gen, depth, repeats, err);
+        r = check_bench(spec, err);
     if (r >= 0)
         r = names_resolve_target(e, target, NULL, &s, err);
     if (r < 0)
         return r;
     j = job_create(WORK_BENCH, s, target);
-    j->n_prompt = n_prompt;
-    j->n_gen = n_gen;
-    j->depth = depth;
-    j->repeats = repeats;
+    j->bench = *spec;
     return post(e, j, sink, worker_take);
 }
 

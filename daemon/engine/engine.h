@@ -268,9 +268,18 @@ int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const ch
 /* show NAME|FILE: metadata, tensors, template, unused tensors. */
 int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink,
                     struct err *err);
-/* bench NAME|FILE: pp and tg at a depth; runs as a request does (queued). */
-int64_t engine_bench(struct engine *e, const char *target, size_t n_prompt, size_t n_gen,
-                     size_t depth, unsigned repeats, const struct job_sink *sink, struct err *err);
+#define BENCH_DEPTHS_MAX 8
+
+struct bench_spec {
+    size_t n_prompt, n_gen;          /* tokens to measure; 0: not that */
+    size_t depths[BENCH_DEPTHS_MAX]; /* tokens in the context before */
+    unsigned n_depths;
+    unsigned repeats;
+};
+
+/* bench NAME|FILE: pp and tg at each depth; runs as a request does (queued). */
+int64_t engine_bench(struct engine *e, const char *target, const struct bench_spec *spec,
+                     const struct job_sink *sink, struct err *err);
 /* The caller left: no more callbacks; a load that nobody else waits for is cancelled. */
 void engine_job_abandon(struct engine *e, int64_t job);
 

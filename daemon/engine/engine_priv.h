@@ -150,6 +150,7 @@ void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded)
 /* -- bench.c, ENGINE ------------------------------------------------------------------------------ */
 
 void bench_run(struct engine *e, struct job *take_job);
+extern const char bench_text[]; /* bench_text.c */
 
 /* -- reader.c, IO ----------------------------------------------------------------------------------- */
 

@@ -65,8 +65,7 @@ struct job {
     bool force;
     size_t ram_bytes;  /* BUDGET; PLAN: 0 means free_bytes */
     size_t free_bytes; /* PLAN: what the present budget has for it */
-    size_t n_prompt, n_gen, depth;
-    unsigned repeats;
+    struct bench_spec bench;
 };
 
 struct task *task_create(struct request *take_request, struct slot *slot, const char *model);

@@ -92,7 +92,8 @@ is_json
 printf 'from a pipe' | rnbctl run tiny --max-tokens 4 >/dev/null || fail "run does not read its prompt from stdin"
 printf 'one\n/clear\ntwo\n/exit\n' | rnbctl chat tiny --max-tokens 4 --seed 1 >"$T/chat" || fail "chat ended with $?"
 [ -s "$T/chat" ] || fail "chat printed nothing"
-expect 0 rnbctl bench tiny --prompt 16 --gen 4 --repeats 2
+expect 0 rnbctl bench tiny --prompt 16 --gen 4 --repeats 2 --depth 0,300
+has "$OUT" '300'
 has "$OUT" 'pp 16'
 has "$OUT" 'tg 4'
 expect 0 rnbctl --json bench tiny --prompt 16 --gen 4 --repeats 1
@@ -123,7 +124,7 @@ expect 0 rnbctl --help
 for words in 'load nonsense' 'unload nonsense' 'unload tiny' 'show nonsense' 'plan nonsense' 'bench nonsense' 'run nonsense x' \
     'cancel 99' 'load tiny --kv f64' 'load tiny --ttl soon' 'load tiny --ctx 0x' 'budget ram=lots' 'budget vram=1GiB' \
     'load tiny --ctx 999999999' 'plan tiny --ram lots' 'load ./nowhere.gguf' 'show /' 'load /dev/zero' 'bench tiny --repeats 0' \
-    'bench tiny --gen -1' 'run tiny x --top-p 7' 'run tiny x --max-tokens 0'; do
+    'bench tiny --depth 1,2,3,4,5,6,7,8,9' 'bench tiny --gen -1' 'run tiny x --top-p 7' 'run tiny x --max-tokens 0'; do
     # shellcheck disable=SC2086 # words
     timeout 20 rnbctl $words >"$T/out" 2>"$T/err" </dev/null
     status=$?

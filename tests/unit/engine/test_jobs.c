@@ -179,8 +179,24 @@ START_TEST(show_lists_metadata_and_tensors)
 }
 END_TEST
 
-START_TEST(a_bench_measures_both_phases)
+static void expect_test(const struct answer *a, size_t i, const char *test, int n, int depth)
 {
+    const json_t *t = json_array_get(json_object_get(a->result, "tests"), i);
+
+    ck_assert_str_eq(json_string_value(json_object_get(t, "test")), test);
+    ck_assert_int_eq(json_integer_value(json_object_get(t, "n")), n);
+    ck_assert_int_eq(json_integer_value(json_object_get(t, "depth")), depth);
+    ck_assert_uint_eq(json_array_size(json_object_get(t, "rates")), 2);
+    ck_assert(json_real_value(json_object_get(t, "least")) > 0);
+    ck_assert(json_real_value(json_object_get(t, "least")) <=
+              json_real_value(json_object_get(t, "median")));
+    ck_assert(json_real_value(json_object_get(t, "median")) <=
+              json_real_value(json_object_get(t, "most")));
+}
+
+START_TEST(a_bench_measures_both_phases_at_each_depth)
+{
+    struct bench_spec spec = {32, 8, {16, 0}, 2, 2};
     struct rig r;
     struct answer a;
     struct job_sink sink;
@@ -188,22 +204,41 @@ START_TEST(a_bench_measures_both_phases)
 
     rig_open(&r, 1, 0, NULL);
     sink = rig_sink(&r, &a);
-    done(&r, engine_bench(r.e, "m0", 32, 8, 16, 2, &sink, &err), &a);
-    ck_assert_uint_eq(json_array_size(json_object_get(a.result, "pp")), 2);
-    ck_assert_uint_eq(json_array_size(json_object_get(a.result, "tg")), 2);
-    ck_assert_int_gt(number(&a, "tg_per_s"), 0);
+    done(&r, engine_bench(r.e, "m0", &spec, &sink, &err), &a);
+    ck_assert_uint_eq(json_array_size(json_object_get(a.result, "tests")), 4);
+    expect_test(&a, 0, "pp", 32, 16);
+    expect_test(&a, 1, "tg", 8, 16);
+    expect_test(&a, 2, "pp", 32, 0);
+    expect_test(&a, 3, "tg", 8, 0);
     answer_clear(&a);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_bench_that_cannot_be_is_refused)
+{
+    struct bench_spec long_one = {500, 8, {16}, 1, 1}, nothing = {0, 0, {0}, 1, 1};
+    struct bench_spec no_depth = {32, 8, {0}, 0, 1}, never = {32, 8, {0}, 1, 0};
+    struct rig r;
+    struct answer a;
+    struct job_sink sink;
+    struct err err;
+
+    rig_open(&r, 1, 0, NULL);
     sink = rig_sink(&r, &a);
-    ck_assert_int_gt(engine_bench(r.e, "m0", 500, 8, 16, 1, &sink, &err), 0);
+    ck_assert_int_gt(engine_bench(r.e, "m0", &long_one, &sink, &err), 0);
     rig_wait_job(&r, &a);
     ck_assert_int_eq(a.error.kind, ERR_TOO_LARGE);
-    ck_assert_int_eq((int)engine_bench(r.e, "m0", 0, 0, 0, 1, &sink, &err), -ERR_INVALID);
+    ck_assert_int_eq((int)engine_bench(r.e, "m0", &nothing, &sink, &err), -ERR_INVALID);
+    ck_assert_int_eq((int)engine_bench(r.e, "m0", &no_depth, &sink, &err), -ERR_INVALID);
+    ck_assert_int_eq((int)engine_bench(r.e, "m0", &never, &sink, &err), -ERR_INVALID);
     rig_close(&r);
 }
 END_TEST
 
 START_TEST(an_abandoned_job_calls_nobody)
 {
+    struct bench_spec endless = {400, 100, {0}, 1, 100}, short_one = {8, 0, {0}, 1, 1};
     struct rig r;
     struct answer a, b;
     struct job_sink sink;
@@ -212,12 +247,12 @@ START_TEST(an_abandoned_job_calls_nobody)
 
     rig_open(&r, 1, 0, NULL);
     sink = rig_sink(&r, &a);
-    id = engine_bench(r.e, "m0", 400, 100, 0, 100, &sink, &err);
+    id = engine_bench(r.e, "m0", &endless, &sink, &err);
     ck_assert_int_gt(id, 0);
     engine_job_abandon(r.e, id);
     sink = rig_sink(&r, &b);
     /* Queued behind it: it can only end when the other one has. */
-    done(&r, engine_bench(r.e, "m0", 8, 0, 0, 1, &sink, &err), &b);
+    done(&r, engine_bench(r.e, "m0", &short_one, &sink, &err), &b);
     answer_clear(&b);
     ck_assert(!a.ended);
     ck_assert(engine_idle(r.e));
@@ -252,7 +287,8 @@ TCase *tcase_engine_jobs(void)
     tcase_add_test(tc, a_path_that_cannot_be_loaded_does_not_become_known);
     tcase_add_test(tc, a_plan_tells_the_sum_and_whether_it_fits);
     tcase_add_test(tc, show_lists_metadata_and_tensors);
-    tcase_add_test(tc, a_bench_measures_both_phases);
+    tcase_add_test(tc, a_bench_measures_both_phases_at_each_depth);
+    tcase_add_test(tc, a_bench_that_cannot_be_is_refused);
     tcase_add_test(tc, an_abandoned_job_calls_nobody);
     tcase_add_test(tc, the_heart_beats_while_it_works_and_while_it_waits);
     return tc;
