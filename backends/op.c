@@ -181,13 +181,49 @@ static bool check_MATMUL(const struct op *op, struct err *err)
     return check_act(op, &op->src[0], op->p.matmul.act, op->src[1].n[0], "the input", err);
 }
 
+static bool check_HEADS(const struct op *op, struct err *err)
+{
+    const struct tensor *w = &op->src[1];
+    enum act_kind act = op->p.heads.act;
+
+    NEED(act < ACT_COUNT && w->n[0] % act_block_elems(act) == 0,
+         "heads of %zu do not begin on blocks of activations", w->n[0]);
+    return check_weights(op, w, act, w->n[0], w->n[1], w->n[2], "the weight", err) &&
+           check_act(op, &op->src[0], act, w->n[0] * w->n[2], "the input", err) &&
+           check_rows(op, &op->dst[0], w->n[1] * w->n[2], "the output", err);
+}
+
+static bool check_SLICE(const struct op *op, struct err *err)
+{
+    size_t from = op->p.slice.from, n = op->p.slice.n, group = op->p.slice.group;
+    size_t width = op->src[0].n[0];
+
+    NEED(n > 0 && n <= group && from <= group - n, "columns %zu to %zu of %zu", from, from + n,
+         group);
+    NEED(width % group == 0, "groups of %zu do not divide rows of %zu", group, width);
+    return check_rows(op, &op->src[0], width, "the input", err) &&
+           check_rows(op, &op->dst[0], width / group * n, "the output", err);
+}
+
+static bool check_JOIN(const struct op *op, struct err *err)
+{
+    size_t na = op->p.join.n[0], nb = op->p.join.n[1], a = op->src[0].n[0], b = op->src[1].n[0];
+
+    NEED(na > 0 && nb > 0 && a % na == 0 && (b == nb || (b % nb == 0 && b / nb == a / na)),
+         "groups of %zu and %zu cannot be joined from rows of %zu and %zu", na, nb, a, b);
+    return check_rows(op, &op->src[0], a, "the first input", err) &&
+           check_rows(op, &op->src[1], b, "the second input", err) &&
+           check_rows(op, &op->dst[0], a + a / na * nb, "the output", err);
+}
+
 static bool check_ROPE(const struct op *op, struct err *err)
 {
     size_t width = op->dst[0].n[0], head_dim = op->p.rope.head_dim, n_dims = op->p.rope.n_dims;
 
     NEED(head_dim > 0 && width % head_dim == 0, "heads of %zu do not divide rows of %zu", head_dim,
          width);
-    NEED(n_dims >= 2 && n_dims % 2 == 0 && n_dims <= head_dim,
+    NEED(n_dims >= 2 && n_dims % 2 == 0 && n_dims <= head_dim &&
+             op->p.rope.offset <= head_dim - n_dims,
          "%zu of %zu dimensions cannot be rotated", n_dims, head_dim);
     return check_rows(op, &op->dst[0], width, "the output", err) &&
            check_rows(op, &op->src[0], width, "the input", err) &&
@@ -211,10 +247,12 @@ static bool check_KV_STORE(const struct op *op, struct err *err)
     size_t n_kv = op->p.kv_store.n_kv_heads, k_dim = op->p.kv_store.head_dim;
     size_t v_dim = op->p.kv_store.v_dim;
 
+    NEED(!op->src[1].fmt == !op->src[3].fmt, "values without a cache of them, or one without them");
+    if (op->src[1].fmt && (!check_cache(op, &op->src[3], v_dim, n_kv, "the cache of values", err) ||
+                           !check_rows(op, &op->src[1], v_dim * n_kv, "the values", err)))
+        return false;
     return check_cache(op, &op->src[2], k_dim, n_kv, "the cache of keys", err) &&
-           check_cache(op, &op->src[3], v_dim, n_kv, "the cache of values", err) &&
-           check_rows(op, &op->src[0], k_dim * n_kv, "the keys", err) &&
-           check_rows(op, &op->src[1], v_dim * n_kv, "the values", err);
+           check_rows(op, &op->src[0], k_dim * n_kv, "the keys", err);
 }
 
 static bool check_ATTENTION(const struct op *op, struct err *err)

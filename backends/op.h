@@ -78,8 +78,18 @@ union op_params {
         enum act_kind act;
     } matmul;
     struct {
+        enum act_kind act;
+    } heads; /* a head's activations begin on a block of their own */
+    struct {
+        size_t from, n, group;
+    } slice;
+    struct {
+        size_t n[2]; /* of a group of each source */
+    } join;
+    struct {
         enum op_rope type;
-        unsigned n_dims;
+        unsigned n_dims; /* that are rotated, from the offset on */
+        unsigned offset;
         unsigned head_dim;
     } rope;
     struct {
@@ -131,7 +141,8 @@ struct op {
 /*
  * KV caches: k of a layer is a tensor of n[0] = head_dim, n[1] = OP_KV_CHUNK
  * positions, n[2] = n_kv_heads, n[3] = chunks: a chunk of one head is
- * contiguous; position p lies in chunk p / n[1].  v likewise with v_dim.
+ * contiguous; position p lies in chunk p / n[1].  v likewise with v_dim; it may
+ * be the first v_dim values of each key, and is then not stored.
  */
 
 /*

@@ -196,8 +196,49 @@ graph_value graph_matmul1(struct graph *g, graph_value x, const struct graph_wei
     return y;
 }
 
+graph_value graph_heads(struct graph *g, graph_value x, const struct graph_weight *w)
+{
+    enum act_kind act = w->t.fmt->act;
+    graph_value in = quantised(g, x, act), y;
+    struct node *n;
+
+    y = map_value(g, OP_HEADS, in, w->t.n[1] * w->t.n[2], &n);
+    put_weight(n, 1, w);
+    n->op.p.heads.act = act;
+    return y;
+}
+
+graph_value graph_slice(struct graph *g, graph_value x, size_t from, size_t n, size_t group)
+{
+    struct node *node;
+    graph_value y = map_value(g, OP_SLICE, x, g->values[x].width / group * n, &node);
+
+    node->op.p.slice.from = from;
+    node->op.p.slice.n = n;
+    node->op.p.slice.group = group;
+    return y;
+}
+
+graph_value graph_join(struct graph *g, graph_value a, size_t na, graph_value b, size_t nb)
+{
+    size_t width = g->values[a].width;
+    struct node *n;
+    graph_value y = map_value(g, OP_JOIN, a, width + width / na * nb, &n);
+
+    put_src(g, n, 1, b);
+    n->op.p.join.n[0] = na;
+    n->op.p.join.n[1] = nb;
+    return y;
+}
+
 void graph_rope(struct graph *g, graph_value x, graph_value table, enum op_rope type,
                 unsigned n_dims, unsigned head_dim)
+{
+    graph_rope_part(g, x, table, type, n_dims, head_dim, 0);
+}
+
+void graph_rope_part(struct graph *g, graph_value x, graph_value table, enum op_rope type,
+                     unsigned n_dims, unsigned head_dim, unsigned offset)
 {
     struct node *n = new_node(g, OP_ROPE);
 
@@ -210,6 +251,7 @@ void graph_rope(struct graph *g, graph_value x, graph_value table, enum op_rope 
     put_dst(g, n, 0, x);
     n->op.p.rope.type = type;
     n->op.p.rope.n_dims = n_dims;
+    n->op.p.rope.offset = offset;
     n->op.p.rope.head_dim = head_dim;
 }
 
@@ -226,9 +268,11 @@ void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv
 
     assert(g->layer >= 0);
     put_src(g, n, 0, k);
-    put_src(g, n, 1, v);
     put_cache(n, 2, REF_K);
-    put_cache(n, 3, REF_V);
+    if (v != GRAPH_NONE) {
+        put_src(g, n, 1, v);
+        put_cache(n, 3, REF_V);
+    }
     n->op.p.kv_store.n_kv_heads = n_kv_heads;
     n->op.p.kv_store.head_dim = head_dim;
     n->op.p.kv_store.v_dim = v_dim;

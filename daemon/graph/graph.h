@@ -64,9 +64,18 @@ void graph_matmul(struct graph *g, graph_value x, unsigned n, const struct graph
                   const struct graph_weight *const *bias, graph_value *ret);
 graph_value graph_matmul1(struct graph *g, graph_value x, const struct graph_weight *w,
                           const struct graph_weight *bias);
-/* Rotates x in place. */
+/* A matrix of its own for each head of x: w is n_in × n_out × heads. */
+graph_value graph_heads(struct graph *g, graph_value x, const struct graph_weight *w);
+/* Columns [from, from + n) of every group of x. */
+graph_value graph_slice(struct graph *g, graph_value x, size_t from, size_t n, size_t group);
+/* Groups of na values of a, each followed by nb of b; b may be one group for all. */
+graph_value graph_join(struct graph *g, graph_value a, size_t na, graph_value b, size_t nb);
+/* Rotates x in place: n_dims of each head, from offset on. */
+void graph_rope_part(struct graph *g, graph_value x, graph_value table, enum op_rope type,
+                     unsigned n_dims, unsigned head_dim, unsigned offset);
 void graph_rope(struct graph *g, graph_value x, graph_value table, enum op_rope type,
                 unsigned n_dims, unsigned head_dim);
+/* v: GRAPH_NONE where the layout says that values are a part of the keys. */
 void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv_heads,
                     unsigned head_dim, unsigned v_dim);
 struct graph_attention {

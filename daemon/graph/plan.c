@@ -178,20 +178,14 @@ static void list_uses(struct program *p)
 
 static void shape_caches(struct program *p, const struct sequence_layout *l)
 {
-    size_t chunks = l->n_ctx / OP_KV_CHUNK + (l->n_ctx % OP_KV_CHUNK != 0);
-
     for (size_t i = 0; i < p->n_nodes; i++)
         for (int s = 0; s < OP_MAX_SRC; s++) {
             const struct ref *r = &p->nodes[i].src[s];
-            const struct sequence_layer *y;
 
-            if (r->kind != REF_K && r->kind != REF_V)
-                continue;
-            y = &l->layers[r->index];
-            p->nodes[i].op.src[s] =
-                r->kind == REF_K
-                    ? tensor_make(l->k_fmt, NULL, y->k_dim, OP_KV_CHUNK, y->n_kv_heads, chunks)
-                    : tensor_make(l->v_fmt, NULL, y->v_dim, OP_KV_CHUNK, y->n_kv_heads, chunks);
+            if (r->kind == REF_K)
+                p->nodes[i].op.src[s] = sequence_shape_k(l, r->index);
+            else if (r->kind == REF_V)
+                p->nodes[i].op.src[s] = sequence_shape_v(l, r->index);
         }
 }
 

@@ -50,7 +50,16 @@ enum dim {
     DIM_FF,
     DIM_EXPERT,
     DIM_FF_EXP,
-    DIM_FF_SHEXP
+    DIM_FF_SHEXP,
+    DIM_Q_LORA,
+    DIM_KV_LORA,
+    DIM_KV_A,  /* n_kv_lora + n_rot */
+    DIM_Q_MLA, /* n_heads * k_mla */
+    DIM_NOPE,  /* k_mla - n_rot */
+    DIM_V_MLA,
+    DIM_KV_B,  /* n_heads * (k_mla - n_rot + v_mla) */
+    DIM_O_MLA, /* n_heads * v_mla */
+    DIM_HEADS
 };
 
 enum need {
@@ -60,7 +69,11 @@ enum need {
     NEED_DENSE_OPTIONAL,
     NEED_MOE, /* where it has */
     NEED_MOE_OPTIONAL,
-    NEED_SHARED /* where it has, when n_ff_shexp is not 0 */
+    NEED_SHARED,   /* where it has, when n_ff_shexp is not 0 */
+    NEED_Q_LORA,   /* when n_q_lora is not 0 */
+    NEED_Q_WHOLE,  /* when it is */
+    NEED_ABSORBED, /* latent attention whose expansion comes in its two parts */
+    NEED_EXPANDED  /* ... or in one */
 };
 
 enum tensor_use {
@@ -129,6 +142,14 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
         KEY_YARN_BETA_SLOW, false                                                                  \
     }
 
+/* Numbers of latent attention; see blk_mla_check(). */
+#define KEYS_MLA                                                                                   \
+    {KEY_Q_LORA, false}, {KEY_KV_LORA, true}, {KEY_KEY_LENGTH_MLA, false},                         \
+        {KEY_VALUE_LENGTH_MLA, false},                                                             \
+    {                                                                                              \
+        KEY_YARN_LOG_MULTIPLIER, false                                                             \
+    }
+
 #define TENSOR_ROW(name, part, need, use, in, ...)                                                 \
     {                                                                                              \
         TENSOR_##name, part, need, use, {__VA_ARGS__}, in                                          \
@@ -181,3 +202,14 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 #define TENSORS_MIXTURE                                                                            \
     TENSORS_FFN(DENSE), TENSORS_EXPERTS(MOE), BIAS(EXP_PROBS_B, MOE_OPTIONAL, DIM_EXPERT),         \
         TENSORS_SHARED
+#define TENSORS_MLA                                                                                \
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), VECTOR(FFN_NORM, ALWAYS, DIM_EMBD),                       \
+        MATRIX(ATTN_Q, Q_WHOLE, DIM_EMBD, DIM_Q_MLA),                                              \
+        MATRIX(ATTN_Q_A, Q_LORA, DIM_EMBD, DIM_Q_LORA), VECTOR(ATTN_Q_A_NORM, Q_LORA, DIM_Q_LORA), \
+        MATRIX(ATTN_Q_B, Q_LORA, DIM_Q_LORA, DIM_Q_MLA),                                           \
+        MATRIX(ATTN_KV_A, ALWAYS, DIM_EMBD, DIM_KV_A),                                             \
+        VECTOR(ATTN_KV_A_NORM, ALWAYS, DIM_KV_LORA),                                               \
+        MATRIX(ATTN_K_B, ABSORBED, DIM_NOPE, DIM_KV_LORA, DIM_HEADS),                              \
+        MATRIX(ATTN_V_B, ABSORBED, DIM_KV_LORA, DIM_V_MLA, DIM_HEADS),                             \
+        MATRIX(ATTN_KV_B, EXPANDED, DIM_KV_LORA, DIM_KV_B),                                        \
+        MATRIX(ATTN_OUT, ALWAYS, DIM_O_MLA, DIM_EMBD)

@@ -48,6 +48,15 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     case DIM_EXPERT: return hp->n_expert;
     case DIM_FF_EXP: return hp->n_ff_exp;
     case DIM_FF_SHEXP: return hp->n_ff_shexp;
+    case DIM_Q_LORA: return hp->n_q_lora;
+    case DIM_KV_LORA: return hp->n_kv_lora;
+    case DIM_KV_A: return (uint64_t)hp->n_kv_lora + hp->n_rot;
+    case DIM_Q_MLA: return (uint64_t)y->n_heads * hp->k_mla;
+    case DIM_NOPE: return hp->k_mla - hp->n_rot;
+    case DIM_V_MLA: return hp->v_mla;
+    case DIM_KV_B: return (uint64_t)y->n_heads * (hp->k_mla - hp->n_rot + hp->v_mla);
+    case DIM_O_MLA: return (uint64_t)y->n_heads * hp->v_mla;
+    case DIM_HEADS: return y->n_heads;
     }
     return 0;
 }
@@ -77,6 +86,10 @@ static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_r
     case NEED_MOE:
     case NEED_MOE_OPTIONAL: return kind & LAYER_MOE;
     case NEED_SHARED: return kind & LAYER_MOE && hp->n_ff_shexp;
+    case NEED_Q_LORA: return hp->n_q_lora;
+    case NEED_Q_WHOLE: return !hp->n_q_lora;
+    case NEED_ABSORBED: return hp->absorbed;
+    case NEED_EXPANDED: return !hp->absorbed;
     default: return true;
     }
 }

@@ -69,6 +69,9 @@ struct hparams {
     uint32_t n_shared, n_group, n_group_used; /* experts for all tokens; groups of the others */
     uint32_t n_dense_lead, moe_step;          /* experts: every moe_step-th layer after the lead */
     uint32_t expert_gating;
+    uint32_t n_q_lora, n_kv_lora, k_mla, v_mla; /* latent attention: latents, heads when expanded */
+    bool absorbed; /* ... its expansion is a part of the queries and of the output */
+    float yarn_log_multiplier;
     bool expert_norm; /* weights of the chosen sum to 1 */
     float expert_scale;
     struct hparams_layer layers[HPARAMS_MAX_LAYERS];

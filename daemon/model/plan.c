@@ -14,8 +14,10 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
 {
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_ATTENTION)
-            layers[i] =
-                (struct sequence_layer){m->hp.layers[i].n_kv_heads, m->hp.head_dim, m->hp.v_dim};
+            layers[i] = (struct sequence_layer){.n_kv_heads = m->hp.layers[i].n_kv_heads,
+                                                .k_dim = m->hp.head_dim,
+                                                .v_dim = m->hp.v_dim,
+                                                .v_in_k = m->hp.absorbed};
     return (struct sequence_layout){.layers = layers,
                                     .n_layers = m->hp.n_layers,
                                     .k_fmt = opt->kv,
@@ -31,7 +33,8 @@ size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
         if (m->hp.layers[i].kind & LAYER_ATTENTION)
             heads += m->hp.layers[i].n_kv_heads;
     /* a head that is no whole number of blocks is refused when it is loaded; here it is only shown */
-    return heads * (format_row_bytes(kv, m->hp.head_dim) + format_row_bytes(kv, m->hp.v_dim));
+    return heads * (format_row_bytes(kv, m->hp.head_dim) +
+                    (m->hp.absorbed ? 0 : format_row_bytes(kv, m->hp.v_dim)));
 }
 
 int model_options_check(const struct model *m, const struct model_options *opt,

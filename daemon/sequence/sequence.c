@@ -69,7 +69,8 @@ static size_t region_bytes(const struct sequence_layout *l)
         if (!y->n_kv_heads)
             continue;
         sum = add_sat(sum, cache_bytes(l, l->k_fmt, y->n_kv_heads, y->k_dim));
-        sum = add_sat(sum, cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim));
+        if (!y->v_in_k)
+            sum = add_sat(sum, cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim));
     }
     return sum;
 }
@@ -91,19 +92,42 @@ size_t sequence_bytes(const struct sequence_layout *layout, const struct backend
     return add_sat(region ? ops->alloc_bytes(be, region) : 0, ids_bytes(layout));
 }
 
+struct tensor sequence_shape_k(const struct sequence_layout *l, size_t layer)
+{
+    const struct sequence_layer *y = &l->layers[layer];
+
+    return tensor_make(l->k_fmt, NULL, y->k_dim, OP_KV_CHUNK, y->n_kv_heads, n_chunks(l));
+}
+
+struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer)
+{
+    const struct sequence_layer *y = &l->layers[layer];
+    struct tensor v;
+
+    if (!y->v_in_k)
+        return tensor_make(l->v_fmt, NULL, y->v_dim, OP_KV_CHUNK, y->n_kv_heads, n_chunks(l));
+    v = sequence_shape_k(l, layer);
+    v.n[0] = y->v_dim;
+    return v;
+}
+
 static void cut_caches(struct sequence *s, const struct sequence_layout *l)
 {
     char *at = s->region.data;
-    size_t chunks = n_chunks(l);
 
     for (size_t i = 0; i < l->n_layers; i++) {
         const struct sequence_layer *y = &l->layers[i];
+        struct cache *c = &s->caches[i];
 
         if (!y->n_kv_heads)
             continue;
-        s->caches[i].k = tensor_make(l->k_fmt, at, y->k_dim, OP_KV_CHUNK, y->n_kv_heads, chunks);
+        c->k = sequence_shape_k(l, i);
+        c->v = sequence_shape_v(l, i);
+        c->k.data = c->v.data = at;
         at += cache_bytes(l, l->k_fmt, y->n_kv_heads, y->k_dim);
-        s->caches[i].v = tensor_make(l->v_fmt, at, y->v_dim, OP_KV_CHUNK, y->n_kv_heads, chunks);
+        if (y->v_in_k)
+            continue;
+        c->v.data = at;
         at += cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim);
     }
 }

@@ -26,6 +26,7 @@ struct sequence_layer {
     unsigned n_kv_heads;
     unsigned k_dim; /* per head */
     unsigned v_dim;
+    bool v_in_k; /* values are the first v_dim of each key, and kept once */
 };
 
 struct sequence_layout {
@@ -35,6 +36,10 @@ struct sequence_layout {
     const struct format *v_fmt;
     size_t n_ctx;
 };
+
+/* Caches of a layer, in the layout of op.h, without data. */
+struct tensor sequence_shape_k(const struct sequence_layout *l, size_t layer);
+struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer);
 
 /* Bytes that sequence_create reserves under ACCOUNT_KV (page-rounded). */
 size_t sequence_bytes(const struct sequence_layout *layout, const struct backend_ops *ops,

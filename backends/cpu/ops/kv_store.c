@@ -23,7 +23,8 @@ static void run(const struct op *op, const struct part *p)
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++) {
         store_row(p->k, &op->src[0], &op->src[2], r, p->run->pos + r);
-        store_row(p->k, &op->src[1], &op->src[3], r, p->run->pos + r);
+        if (op->src[1].fmt)
+            store_row(p->k, &op->src[1], &op->src[3], r, p->run->pos + r);
     }
 }
 

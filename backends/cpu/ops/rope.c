@@ -17,7 +17,7 @@ static void run(const struct op *op, const struct part *p)
         if (x->data != y->data)
             memcpy(row, tensor_row(x, r), x->n[0] * sizeof(float));
         for (size_t i = 0; i < x->n[0]; i += op->p.rope.head_dim)
-            rotate(row + i, tensor_f32(&op->src[1], r), op->p.rope.n_dims);
+            rotate(row + i + op->p.rope.offset, tensor_f32(&op->src[1], r), op->p.rope.n_dims);
     }
 }
 

@@ -35,6 +35,13 @@ struct blk_attention {
 graph_value blk_attention(struct build *b, int layer, graph_value x,
                           const struct blk_attention *opt);
 
+/*
+ * Latent attention; x is normed.  The check derives what blk_mla needs, and the
+ * scale.  one_magnitude: YaRN's rotation has the length 1 whatever the multiplier.
+ */
+int blk_mla_check(struct hparams *hp, const char *name, bool one_magnitude, struct err *err);
+graph_value blk_mla(struct build *b, int layer, graph_value x);
+
 /* down(silu(gate x) * up x) */
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
 /* The same of the shared experts: they are one of their widths together. */

@@ -219,7 +219,8 @@ int cases_QUANTIZE(int *ret_run)
 
 static double want_rope(const struct bed *b, int o, size_t r, size_t i)
 {
-    size_t dim = b->op.p.rope.head_dim, n = b->op.p.rope.n_dims, at = i % dim, first = i - at;
+    size_t dim = b->op.p.rope.head_dim, n = b->op.p.rope.n_dims, offset = b->op.p.rope.offset;
+    size_t at = i % dim - offset, first = i - at; /* below the offset at is huge */
     bool neox = b->op.p.rope.type == OP_ROPE_NEOX;
     size_t pair = neox ? at % (n / 2) : at / 2;
     bool second = neox ? at >= n / 2 : at % 2;
@@ -238,8 +239,9 @@ static double want_rope(const struct bed *b, int o, size_t r, size_t i)
 int cases_ROPE(int *ret_run)
 {
     static const struct {
-        unsigned dim, n_dims, heads;
-    } shapes[] = {{64, 64, 9}, {128, 128, 4}, {80, 32, 5}, {96, 96, 2}, {16, 6, 3}};
+        unsigned dim, n_dims, offset, heads;
+    } shapes[] = {{64, 64, 0, 9}, {128, 128, 0, 4},  {80, 32, 0, 5}, {96, 96, 0, 2},
+                  {16, 6, 0, 3},  {192, 64, 128, 3}, {48, 8, 20, 2}};
     int bad = 0;
 
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
@@ -247,8 +249,9 @@ int cases_ROPE(int *ret_run)
             struct bed b = {
                 .op = {.kind = OP_ROPE}, .nmse = 1e-13, .want = want_rope, .row_src = 3};
 
-            snprintf(b.what, sizeof(b.what), "%u of %u, type %d", shapes[i].n_dims, shapes[i].dim,
-                     type);
+            snprintf(b.what, sizeof(b.what), "%u from %u of %u, type %d", shapes[i].n_dims,
+                     shapes[i].offset, shapes[i].dim, type);
+            b.op.p.rope.offset = shapes[i].offset;
             b.op.p.rope.type = (enum op_rope)type;
             b.op.p.rope.n_dims = shapes[i].n_dims;
             b.op.p.rope.head_dim = shapes[i].dim;

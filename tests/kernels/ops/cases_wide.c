@@ -110,22 +110,25 @@ int cases_KV_STORE(int *ret_run)
     int bad = 0;
 
     for (int f = 0; f < 4; f++)
-        for (int ring = 0; ring < 2; ring++) {
+        for (int way = 0; way < 4; way++) {
             const struct format *fmt = format_of_name(cache_formats[f]);
-            struct bed b = {.op = {.kind = OP_KV_STORE}, .row_src = 3};
+            bool ring = way & 1, keys_alone = way & 2;
+            struct bed b = {.op = {.kind = OP_KV_STORE}, .row_src = keys_alone ? 1 : 3};
             size_t heads = 3, rows = 21;
 
-            snprintf(b.what, sizeof(b.what), "%s%s", fmt->name, ring ? ", ring" : "");
+            snprintf(b.what, sizeof(b.what), "%s%s%s", fmt->name, ring ? ", ring" : "",
+                     keys_alone ? ", keys alone" : "");
             b.op.p.kv_store.n_kv_heads = (unsigned)heads;
             b.op.p.kv_store.head_dim = 64;
             b.op.p.kv_store.v_dim = 96;
             b.op.src[0] = bed_f32(&b, 64 * heads, rows);
-            b.op.src[1] = bed_f32(&b, 96 * heads, rows);
             b.op.src[2] = cache(&b, fmt, 64, heads, 2);
-            b.op.src[3] = cache(&b, fmt, 96, heads, 2);
-            b.out[0] = b.op.src[2];
-            b.out[1] = b.op.src[3];
-            b.n_out = 2;
+            b.out[b.n_out++] = b.op.src[2];
+            if (!keys_alone) {
+                b.op.src[1] = bed_f32(&b, 96 * heads, rows);
+                b.op.src[3] = cache(&b, fmt, 96, heads, 2);
+                b.out[b.n_out++] = b.op.src[3];
+            }
             b.run = (struct op_run){.rows = rows, .pos = ring ? 1014 : 250};
             bad += CHECK(b);
         }

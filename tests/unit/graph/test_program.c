@@ -23,8 +23,12 @@ static struct ledger *ledger;
 static struct gguf *file;
 static struct residency *residency;
 static struct sequence *sequence;
-static const struct sequence_layer layers[N_LAYERS] = {
-    {1, WIDTH, WIDTH}, {1, WIDTH, WIDTH}, {1, WIDTH, WIDTH}};
+#define KEYS_AND_VALUES                                                                            \
+    {                                                                                              \
+        .n_kv_heads = 1, .k_dim = WIDTH, .v_dim = WIDTH                                            \
+    }
+static const struct sequence_layer layers[N_LAYERS] = {KEYS_AND_VALUES, KEYS_AND_VALUES,
+                                                       KEYS_AND_VALUES};
 static struct graph_weight weights[N_WEIGHTS];
 
 static struct sequence_layout layout(void)

@@ -25,7 +25,8 @@ static void tear_down(void)
     ledger_destroy(ledger);
 }
 
-static const struct sequence_layer layers[3] = {{2, 64, 64}, {0, 0, 0}, {4, 32, 96}};
+static const struct sequence_layer layers[3] = {
+    {.n_kv_heads = 2, .k_dim = 64, .v_dim = 64}, {0}, {.n_kv_heads = 4, .k_dim = 32, .v_dim = 96}};
 
 static struct sequence_layout layout(size_t n_ctx)
 {
@@ -72,6 +73,29 @@ START_TEST(caches_have_a_chunk_of_positions_for_each_head_and_do_not_overlap)
 }
 END_TEST
 
+START_TEST(values_that_are_a_part_of_the_keys_are_kept_once)
+{
+    struct sequence_layer latent = {.n_kv_heads = 1, .k_dim = 96, .v_dim = 64, .v_in_k = true};
+    struct sequence_layout l = layout(300);
+    struct sequence *s = NULL;
+    struct err err = {0};
+    struct tensor k, v;
+
+    l.layers = &latent;
+    l.n_layers = 1;
+    ck_assert_int_eq(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, &err), 0);
+    k = sequence_k(s, 0);
+    v = sequence_v(s, 0);
+    ck_assert_ptr_eq(v.data, k.data);
+    ck_assert_ptr_eq(v.fmt, k.fmt);
+    ck_assert_uint_eq(v.n[0], 64);
+    ck_assert_uint_eq(v.stride[1], k.stride[1]);
+    ck_assert_uint_ge(sequence_bytes(&l, cpu.ops, cpu.be), tensor_bytes(&k));
+    ck_assert_uint_lt(sequence_bytes(&l, cpu.ops, cpu.be), tensor_bytes(&k) + tensor_bytes(&v));
+    sequence_destroy(s);
+}
+END_TEST
+
 START_TEST(what_is_promised_is_what_is_charged_and_all_of_it_comes_back)
 {
     static const size_t contexts[] = {1, 255, 256, 257, 4096};
@@ -90,7 +114,7 @@ END_TEST
 
 START_TEST(a_context_that_no_machine_holds_is_refused_without_wrapping)
 {
-    struct sequence_layer wide = {4096, 4096, 4096};
+    struct sequence_layer wide = {.n_kv_heads = 4096, .k_dim = 4096, .v_dim = 4096};
     struct sequence_layout l = layout((size_t)1 << 40);
     struct sequence *s = NULL;
     struct err err = {0};
@@ -117,7 +141,7 @@ END_TEST
 
 START_TEST(a_kv_format_whose_blocks_do_not_divide_the_heads_is_refused)
 {
-    struct sequence_layer odd = {1, 80, 48};
+    struct sequence_layer odd = {.n_kv_heads = 1, .k_dim = 80, .v_dim = 48};
     struct sequence_layout l = layout(300);
     struct sequence *s = NULL;
     struct err err = {0};
@@ -156,6 +180,7 @@ TCase *tcase_sequence_sequence(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, caches_have_a_chunk_of_positions_for_each_head_and_do_not_overlap);
+    tcase_add_test(tc, values_that_are_a_part_of_the_keys_are_kept_once);
     tcase_add_loop_test(tc, what_is_promised_is_what_is_charged_and_all_of_it_comes_back, 0, 5);
     tcase_add_test(tc, a_context_that_no_machine_holds_is_refused_without_wrapping);
     tcase_add_test(tc, a_refused_charge_leaves_nothing);
