@@ -11,7 +11,7 @@
  * the file system refuses it: what is read buffered costs several times the CPU
  * and would have to be dropped from the page cache again for the budget to hold.
  *
- * Thread: any that may block on the disk; not LOOP.
+ * Thread: ENGINE.
  */
 #pragma once
 
@@ -51,6 +51,9 @@ struct calibration {
 
 extern const size_t calibrate_sizes[CALIBRATE_SIZES];
 extern const unsigned calibrate_depths[CALIBRATE_DEPTHS];
+
+/* Bytes that it allocates while it measures: what the caller reserves as staging. */
+size_t calibrate_staging_bytes(void);
 
 /* fd: the file to read.  ERR_IO when it cannot be read at all; a state folder that cannot be written is not an error. */
 int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,

@@ -42,5 +42,5 @@ struct curve_point {
     double hit_rate;
 };
 #define CURVE_POINTS 5
-/* 0.5, 1, 1.5, 2 and 4 times bytes, cut to what all experts need.  Untouched and −1 when nothing was noted. */
+/* 0.5, 1, 1.5, 2 and 4 times bytes, cut to what all experts need.  Returns CURVE_POINTS, 0 when nothing was noted. */
 int curve_points(const struct curve *c, size_t bytes, struct curve_point ret[CURVE_POINTS]);

@@ -16,38 +16,44 @@
 #define AHEAD_PRECISION 0.60
 #define AHEAD_MISSES    0.50 /* of a layer's choice: below, right guesses are mostly resident */
 
+static double score_of(const struct policy_expert *e)
+{
+    return e->uses ? e->score : -INFINITY;
+}
+
 double policy_heat(const struct policy_expert *e, uint64_t token)
 {
-    if (e->heat == 0.0 || token <= e->heat_token)
-        return e->heat;
-    return e->heat * exp2(-(double)(token - e->heat_token) / POLICY_HALF_LIFE);
+    return exp2(score_of(e) - (double)token / POLICY_HALF_LIFE);
+}
+
+static void heat_up(struct policy_expert *e, uint64_t token, double by)
+{
+    e->score = log2(policy_heat(e, token) + by) + (double)token / POLICY_HALF_LIFE;
+    e->uses += e->uses < UINT32_MAX;
 }
 
 void policy_use(struct policy_expert *e, uint64_t token)
 {
-    e->heat = policy_heat(e, token) + 1.0;
-    e->heat_token = token;
+    heat_up(e, token, 1.0);
     e->last_token = token;
 }
 
 void policy_use_prefill(struct policy_expert *e, uint64_t token, double share)
 {
-    e->heat = policy_heat(e, token) + PREFILL_HEAT * fmin(fmax(share, 0.0), 1.0);
-    e->heat_token = token;
+    if (share > 0)
+        heat_up(e, token, PREFILL_HEAT * fmin(share, 1.0));
 }
 
 bool policy_less(const struct policy_expert *a, const struct policy_expert *b, uint64_t token)
 {
     bool last_a = a->last_token == token;
     bool last_b = b->last_token == token;
-    double heat_a, heat_b;
+    double score_a = score_of(a), score_b = score_of(b);
 
     if (last_a != last_b)
         return last_b;
-    heat_a = policy_heat(a, token);
-    heat_b = policy_heat(b, token);
-    if (heat_a != heat_b)
-        return heat_a < heat_b;
+    if (score_a != score_b)
+        return score_a < score_b;
     if (a->last_token != b->last_token)
         return a->last_token < b->last_token;
     return a > b;
@@ -81,7 +87,7 @@ bool policy_prefill_may_evict(const struct policy_expert *candidate,
 {
     if (victim->pins || (victim->last_token && token - victim->last_token < RECENT_TOKENS))
         return false;
-    return policy_heat(victim, token) < policy_heat(candidate, token);
+    return score_of(victim) < score_of(candidate);
 }
 
 size_t policy_quotas(const struct policy_layer *layers, unsigned n_layers, size_t bytes,

@@ -26,9 +26,10 @@
 
 /* One expert of one layer, resident or not.  {0}: never used. */
 struct policy_expert {
-    double heat; /* decayed uses, as of heat_token */
-    uint64_t heat_token;
+    double score; /* log2 of the decayed uses + token / POLICY_HALF_LIFE: all fade alike, so it
+                            stays as it is between uses; only where uses > 0 */
     uint64_t last_token; /* decode used it last; 0: never */
+    uint32_t uses;       /* by decode and chunks of prefill, ever */
     uint32_t pins;       /* a victim only at 0 */
     bool resident;
 };
@@ -37,6 +38,7 @@ struct policy_expert {
 void policy_use(struct policy_expert *e, uint64_t token);
 /* Prefill did, for share (0 to 1) of a chunk's tokens: ranks it below what decode used, never above. */
 void policy_use_prefill(struct policy_expert *e, uint64_t token, double share);
+/* Decayed uses. */
 double policy_heat(const struct policy_expert *e, uint64_t token);
 
 /* Is a worth less than b, at this token?  A total order: equal heat by last use, then by id (address). */

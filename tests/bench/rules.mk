@@ -23,3 +23,11 @@ $(B)/models/%.gguf: | $(B)/tests/mkmodel
 
 $(B)/tests/shares: $(call obj,tests/bench/shares.c tests/kernels/machine.c $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
+
+# Hit rates of expert traces through the daemon's policy; see replay.c.
+$(B)/tests/replay: $(call obj,tests/bench/replay.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+
+.PHONY: replay
+replay: $(B)/tests/replay ## hit rates of traces, recorded or invented, by cache size [ARGS="--slots 122,559 FILE|u|l|d"]
+	$(B)/tests/replay $(ARGS)
