@@ -85,22 +85,26 @@ static void find_hierarchies(char *mountinfo, struct hierarchy *v1, struct hiera
     }
 }
 
+/* A cgroup's path as seen below the mount point; "" for what is mounted itself. */
+static const char *below_mount(const struct hierarchy *h, const char *path)
+{
+    /* Inside a container the path may be the host's; what is mounted is then its own root. */
+    if (strcmp(h->root, "/") != 0) {
+        size_t n = strlen(h->root);
+
+        path =
+            strncmp(path, h->root, n) == 0 && (path[n] == '/' || path[n] == '\0') ? path + n : "";
+    }
+    return strcmp(path, "/") == 0 ? "" : path;
+}
+
 /* The least limit from the cgroup `path` up to the mount point. */
 static void walk_up(const char *fs_root, const struct hierarchy *h, const char *path,
                     struct probe_machine *ret)
 {
     char *rel, *slash;
 
-    /* Inside a container the path may be the host's; what is mounted is then its own root. */
-    if (strcmp(h->root, "/") != 0) {
-        size_t n = strlen(h->root);
-
-        if (strncmp(path, h->root, n) == 0 && (path[n] == '/' || path[n] == '\0'))
-            path += n;
-        else
-            path = "";
-    }
-    rel = xstrdup(strcmp(path, "/") == 0 ? "" : path);
+    rel = xstrdup(below_mount(h, path));
     for (;;) {
         char *file = xasprintf("%s%s%s/%s", fs_root, h->point, rel, h->file);
         size_t limit = read_limit(file);
@@ -118,21 +122,41 @@ static void walk_up(const char *fs_root, const struct hierarchy *h, const char *
     free(rel);
 }
 
-static void probe_cgroups(const char *root, struct probe_machine *ret)
-{
-    struct hierarchy v1 = {.file = "memory.limit_in_bytes"};
-    struct hierarchy v2 = {.file = "memory.max"};
-    struct str mounts = {0}, groups = {0};
-    char *path = xasprintf("%s/proc/self/mountinfo", root);
-    char *save = NULL;
+/* What the kernel says about the process's cgroups. */
+struct groups {
+    struct str mounts, text;
+    struct hierarchy v1, v2;
+};
 
-    if (file_read_all(path, PROC_MAX, &mounts, NULL) >= 0 && mounts.len)
-        find_hierarchies(mounts.p, &v1, &v2);
+static void groups_clear(struct groups *g)
+{
+    str_clear(&g->mounts);
+    str_clear(&g->text);
+}
+
+static void groups_read(const char *root, struct groups *ret)
+{
+    char *path = xasprintf("%s/proc/self/mountinfo", root);
+
+    *ret = (struct groups){.v1.file = "memory.limit_in_bytes", .v2.file = "memory.max"};
+    if (file_read_all(path, PROC_MAX, &ret->mounts, NULL) >= 0 && ret->mounts.len)
+        find_hierarchies(ret->mounts.p, &ret->v1, &ret->v2);
     free(path);
     path = xasprintf("%s/proc/self/cgroup", root);
-    if (file_read_all(path, PROC_MAX, &groups, NULL) < 0 || !groups.len)
-        goto out;
-    for (char *line = strtok_r(groups.p, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+    if (file_read_all(path, PROC_MAX, &ret->text, NULL) < 0)
+        str_clear(&ret->text);
+    free(path);
+}
+
+/*
+ * The next hierarchy of cgroup(7)'s list that can limit memory, and the group in
+ * it.  save: as strtok_r's.
+ */
+static const struct hierarchy *groups_next(struct groups *g, char **save, char **ret_group)
+{
+    char *line = g->text.len ? strtok_r(*save ? NULL : g->text.p, "\n", save) : NULL;
+
+    for (; line; line = strtok_r(NULL, "\n", save)) {
         char *controllers = strchr(line, ':');
         char *group = controllers ? strchr(controllers + 1, ':') : NULL;
 
@@ -140,15 +164,40 @@ static void probe_cgroups(const char *root, struct probe_machine *ret)
             continue;
         *group++ = '\0';
         controllers++;
-        if (!*controllers && v2.found)
-            walk_up(root, &v2, group, ret);
-        else if (has_word(controllers, "memory") && v1.found)
-            walk_up(root, &v1, group, ret);
+        *ret_group = group;
+        if (!*controllers && g->v2.found)
+            return &g->v2;
+        if (has_word(controllers, "memory") && g->v1.found)
+            return &g->v1;
     }
-out:
-    free(path);
-    str_clear(&mounts);
-    str_clear(&groups);
+    return NULL;
+}
+
+static void probe_cgroups(const char *root, struct probe_machine *ret)
+{
+    struct groups g;
+    const struct hierarchy *h;
+    char *save = NULL, *group;
+
+    groups_read(root, &g);
+    while ((h = groups_next(&g, &save, &group)))
+        walk_up(root, h, group, ret);
+    groups_clear(&g);
+}
+
+bool probe_own_cgroup2(const char *root, char *ret_dir, size_t cap)
+{
+    struct groups g;
+    const struct hierarchy *h;
+    char *save = NULL, *group;
+    bool found = false;
+
+    groups_read(root, &g);
+    while (!found && (h = groups_next(&g, &save, &group)))
+        found = h == &g.v2 &&
+                (size_t)snprintf(ret_dir, cap, "%s%s", h->point, below_mount(h, group)) < cap;
+    groups_clear(&g);
+    return found;
 }
 
 int probe_machine(const char *root, struct probe_machine *ret, struct err *err)

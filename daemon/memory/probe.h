@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "common/err.h"
@@ -20,6 +21,9 @@ struct probe_machine {
 
 /* root: "" for the real one; a directory holding proc/ and sys/ for tests. */
 int probe_machine(const char *root, struct probe_machine *ret, struct err *err);
+
+/* The folder of this process's own cgroup of version 2, without root before it.  False when there is none. */
+bool probe_own_cgroup2(const char *root, char *ret_dir, size_t cap);
 
 struct probe_self {
     size_t rss_bytes;  /* Rss of smaps_rollup */
