@@ -17,3 +17,8 @@ check-system: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf) ## a p
 	@B=$(abspath $(B)) SDPID1=$(abspath $(or $(SDPID1),../shared/tools/sdpid1.sh)) tests/system/run.sh $(or $(T),$(system_tests))
 
 check-sdk: $(B)/tests/embed.gguf
+
+MINUTES = 30
+.PHONY: soak
+soak: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf) ## mixed load for a while, memory watched [MINUTES=30] [MODELS='FILE ...']
+	python3 tests/system/soak/soak.py $(B) --minutes $(MINUTES) $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf) $(MODELS)
