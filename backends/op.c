@@ -159,6 +159,18 @@ static bool check_RMSNORM(const struct op *op, struct err *err)
            check_vector(op, w, w->n[0] == width ? width : group, "the weights", err);
 }
 
+static bool check_LAYERNORM(const struct op *op, struct err *err)
+{
+    size_t width = op->dst[0].n[0], group = op->p.layernorm.group;
+    size_t wide = op->src[1].n[0] == width ? width : group;
+
+    NEED(group > 0 && width % group == 0, "groups of %zu do not divide rows of %zu", group, width);
+    return check_rows(op, &op->dst[0], width, "the output", err) &&
+           check_rows(op, &op->src[0], width, "the input", err) &&
+           check_vector(op, &op->src[1], wide, "the weights", err) &&
+           check_vector(op, &op->src[2], wide, "the bias", err);
+}
+
 static bool check_QUANTIZE(const struct op *op, struct err *err)
 {
     size_t n = op->src[0].n[0];
@@ -275,8 +287,9 @@ static bool check_GLU(const struct op *op, struct err *err)
     size_t n = op->dst[0].n[0];
     bool up = op->src[1].fmt != NULL;
 
-    NEED((unsigned)op->p.glu.act <= OP_ACT_RELU2, "its activation is unknown");
-    NEED(up || op->p.glu.act == OP_ACT_RELU2, "it has no second factor");
+    NEED((unsigned)op->p.glu.act <= OP_ACT_CLAMPED, "its activation is unknown");
+    NEED(up || op->p.glu.act == OP_ACT_RELU2 || op->p.glu.act == OP_ACT_GELU,
+         "it has no second factor");
     return check_rows(op, &op->dst[0], n, "the output", err) &&
            check_rows(op, &op->src[0], n, "the gate", err) &&
            (!up || check_rows(op, &op->src[1], n, "the second factor", err));
@@ -291,12 +304,25 @@ static bool check_ADD(const struct op *op, struct err *err)
            check_rows(op, &op->src[1], n, "the second input", err);
 }
 
-static bool check_SCALE(const struct op *op, struct err *err)
+static bool check_map(const struct op *op, struct err *err)
 {
     size_t n = op->dst[0].n[0];
 
     return check_rows(op, &op->dst[0], n, "the output", err) &&
            check_rows(op, &op->src[0], n, "the input", err);
+}
+
+static bool check_SCALE(const struct op *op, struct err *err)
+{
+    NEED(op->p.scale.temperature == 0.0f || op->p.scale.step > 0,
+         "a temperature needs a step of positions");
+    return check_map(op, err);
+}
+
+static bool check_SOFTCAP(const struct op *op, struct err *err)
+{
+    NEED(op->p.softcap.cap > 0.0f, "a cap of %g is not positive", (double)op->p.softcap.cap);
+    return check_map(op, err);
 }
 
 static bool check_ROUTER(const struct op *op, struct err *err)
@@ -318,6 +344,15 @@ static bool check_ROUTER(const struct op *op, struct err *err)
            check_rows(op, &op->dst[1], n_used, "the weights", err);
 }
 
+/* A row of n for each expert, or nothing. */
+static bool check_expert_bias(const struct op *op, const struct tensor *t, size_t n,
+                              const char *what, struct err *err)
+{
+    NEED(!t->fmt || t->n[1] == op->p.moe.n_expert, "%s has %zu rows for %u experts", what, t->n[1],
+         op->p.moe.n_expert);
+    return !t->fmt || check_rows(op, t, n, what, err);
+}
+
 static bool check_MOE(const struct op *op, struct err *err)
 {
     size_t n = op->p.moe.n_expert, n_used = op->p.moe.n_used;
@@ -325,19 +360,22 @@ static bool check_MOE(const struct op *op, struct err *err)
 
     NEED(n >= 1 && n <= OP_MAX_EXPERTS && n_used >= 1 && n_used <= n,
          "%zu of %zu experts cannot be chosen", n_used, n);
-    NEED((unsigned)op->p.moe.act <= OP_ACT_RELU2, "its activation is unknown");
+    NEED((unsigned)op->p.moe.act <= OP_ACT_CLAMPED, "its activation is unknown");
     return check_weights(op, &op->src[3], op->p.moe.in_act, width, ff, n, "gate", err) &&
            check_weights(op, &op->src[4], op->p.moe.in_act, width, ff, n, "up", err) &&
            check_weights(op, &op->src[5], op->p.moe.mid_act, ff, width, n, "down", err) &&
            check_rows(op, &op->dst[0], width, "the output", err) &&
            check_act(op, &op->src[0], op->p.moe.in_act, width, "the input", err) &&
            check_rows(op, &op->src[1], n_used, "the ids", err) &&
-           check_rows(op, &op->src[2], n_used, "the weights of experts", err);
+           check_rows(op, &op->src[2], n_used, "the weights of experts", err) &&
+           check_expert_bias(op, &op->src[6], ff, "the bias of gate", err) &&
+           check_expert_bias(op, &op->src[7], ff, "the bias of up", err) &&
+           check_expert_bias(op, &op->src[8], width, "the bias of down", err);
 }
 
 static bool check_ROWS(const struct op *op, struct err *err)
 {
-    return check_SCALE(op, err);
+    return check_map(op, err);
 }
 
 typedef bool check_fn(const struct op *op, struct err *err);

@@ -25,7 +25,8 @@ enum op_kind {
     OP_COUNT
 };
 
-enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2 };
+/* CLAMPED: gpt-oss's SwiGLU, whose gate and up are clamped (backends/cpu/math.h has the formula). */
+enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2, OP_ACT_CLAMPED };
 enum op_rope { OP_ROPE_NORM, OP_ROPE_NEOX }; /* neighbours; halves */
 
 /* Scores of experts.  The chosen ones: by the logits; the weights are of the chosen logits alone. */
@@ -64,12 +65,17 @@ struct op_experts {
 union op_params {
     struct {
         float scale;
+        bool by_position; /* rows of the table are positions, not tokens */
     } embed;
     struct op_rope_params rope_table;
     struct {
         float eps;
         size_t group;
     } rmsnorm;
+    struct {
+        float eps;
+        size_t group;
+    } layernorm;
     struct {
         enum act_kind act;
     } quantize;
@@ -105,7 +111,13 @@ union op_params {
     } glu;
     struct {
         float s;
+        /* Times 1 + temperature * ln(1 + floor(position / step)) where it is not 0; step > 0. */
+        float temperature;
+        unsigned step;
     } scale;
+    struct {
+        float cap;
+    } softcap;
     struct {
         unsigned n_expert, n_used;
         unsigned n_group, n_group_used; /* ≤ 1 group: all experts compete */
@@ -121,7 +133,7 @@ union op_params {
     } moe;
 };
 
-#define OP_MAX_SRC     7
+#define OP_MAX_SRC     9
 #define OP_MAX_DST     3
 #define OP_MAX_EXPERTS 1024 /* of one router */
 

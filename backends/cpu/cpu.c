@@ -138,6 +138,15 @@ static int check_ids(const int32_t *ids, size_t n, size_t end, const char *what,
     return 0;
 }
 
+static int check_positions(const struct op_run *run, size_t end, struct err *err)
+{
+    if (run->pos <= end && run->rows <= end - run->pos)
+        return 0;
+    return err_set(err, ERR_INVALID,
+                   "positions up to %zu cannot be looked up; the model has %zu of them",
+                   run->pos + run->rows, end);
+}
+
 /* The chunks that a batch touches must all be in the cache at once. */
 static int check_cache(const struct op *op, const struct op_run *run, struct err *err)
 {
@@ -161,7 +170,9 @@ static int check_batch(const struct op *ops, size_t n, const struct op_run *run,
     for (size_t i = 0; i < n && rows && r >= 0; i++) {
         const struct op *op = &ops[i];
 
-        if (op->kind == OP_EMBED)
+        if (op->kind == OP_EMBED && op->p.embed.by_position)
+            r = check_positions(run, op->src[0].n[1], err);
+        else if (op->kind == OP_EMBED)
             r = check_ids(run->tokens, rows, op->src[0].n[1], "token", err);
         else if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION)
             r = check_cache(op, run, err);

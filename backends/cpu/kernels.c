@@ -16,22 +16,25 @@ enum {
 };
 
 /* The scalar twin of a row is named here, so a row without one does not compile. */
-#define TWIN_OF_gemm(fmt)       matvec_##fmt##_scalar
-#define TWIN_OF_pack(fmt)       quantize_##fmt##_scalar
-#define TWIN_OF_quantize(fmt)   quantize_##fmt##_scalar
-#define TWIN_OF_matvec(fmt)     matvec_##fmt##_scalar
-#define TWIN_OF_attn(fmt)       attn_##fmt##_scalar
-#define TWIN_OF_attn_merge(fmt) attn_merge_##fmt##_scalar
-#define TWIN_OF_encode(fmt)     encode_##fmt##_scalar
-#define TWIN_OF_rmsnorm(fmt)    rmsnorm_##fmt##_scalar
-#define TWIN_OF_add(fmt)        add_##fmt##_scalar
-#define TWIN_OF_mul(fmt)        mul_##fmt##_scalar
-#define TWIN_OF_scale(fmt)      scale_##fmt##_scalar
-#define TWIN_OF_silu_mul(fmt)   silu_mul_##fmt##_scalar
-#define TWIN_OF_gelu_mul(fmt)   gelu_mul_##fmt##_scalar
-#define TWIN_OF_softmax(fmt)    softmax_##fmt##_scalar
-#define TWIN_OF_rope(fmt)       rope_##fmt##_scalar
-#define TWIN_OF_rope_neox(fmt)  rope_neox_##fmt##_scalar
+#define TWIN_OF_gemm(fmt)        matvec_##fmt##_scalar
+#define TWIN_OF_pack(fmt)        quantize_##fmt##_scalar
+#define TWIN_OF_quantize(fmt)    quantize_##fmt##_scalar
+#define TWIN_OF_matvec(fmt)      matvec_##fmt##_scalar
+#define TWIN_OF_attn(fmt)        attn_##fmt##_scalar
+#define TWIN_OF_attn_merge(fmt)  attn_merge_##fmt##_scalar
+#define TWIN_OF_encode(fmt)      encode_##fmt##_scalar
+#define TWIN_OF_rmsnorm(fmt)     rmsnorm_##fmt##_scalar
+#define TWIN_OF_add(fmt)         add_##fmt##_scalar
+#define TWIN_OF_mul(fmt)         mul_##fmt##_scalar
+#define TWIN_OF_scale(fmt)       scale_##fmt##_scalar
+#define TWIN_OF_silu_mul(fmt)    silu_mul_##fmt##_scalar
+#define TWIN_OF_gelu_mul(fmt)    gelu_mul_##fmt##_scalar
+#define TWIN_OF_clamped_mul(fmt) clamped_mul_##fmt##_scalar
+#define TWIN_OF_softcap(fmt)     softcap_##fmt##_scalar
+#define TWIN_OF_layernorm(fmt)   layernorm_##fmt##_scalar
+#define TWIN_OF_softmax(fmt)     softmax_##fmt##_scalar
+#define TWIN_OF_rope(fmt)        rope_##fmt##_scalar
+#define TWIN_OF_rope_neox(fmt)   rope_neox_##fmt##_scalar
 
 #define ROW(op, fmt, tier) _Static_assert(sizeof(&TWIN_OF_##op(fmt)) > 0, #op "_" #fmt);
 #include "gen/kernels.def"
@@ -61,19 +64,22 @@ struct choice {
 #define TAKE_matvec(fmt, tier)   c->k->matvec[FORMAT_##fmt] = matvec_##fmt##_##tier
 #define TAKE_gemm(fmt, tier)                                                                       \
     (c->k->gemm[FORMAT_##fmt] = gemm_##fmt##_##tier, c->gemm_tier[FORMAT_##fmt] = BIT_OF(tier))
-#define TAKE_pack(fmt, tier)       c->pack[BIT_OF(tier)][ACT_OF_##fmt] = pack_##fmt##_##tier
-#define TAKE_attn(fmt, tier)       c->k->attn[FORMAT_##fmt] = attn_##fmt##_##tier
-#define TAKE_attn_merge(fmt, tier) c->k->attn_merge = attn_merge_##fmt##_##tier
-#define TAKE_encode(fmt, tier)     c->k->encode[FORMAT_##fmt] = encode_##fmt##_##tier
-#define TAKE_rmsnorm(fmt, tier)    c->k->rmsnorm = rmsnorm_##fmt##_##tier
-#define TAKE_add(fmt, tier)        c->k->add = add_##fmt##_##tier
-#define TAKE_mul(fmt, tier)        c->k->mul = mul_##fmt##_##tier
-#define TAKE_scale(fmt, tier)      c->k->scale = scale_##fmt##_##tier
-#define TAKE_silu_mul(fmt, tier)   c->k->silu_mul = silu_mul_##fmt##_##tier
-#define TAKE_gelu_mul(fmt, tier)   c->k->gelu_mul = gelu_mul_##fmt##_##tier
-#define TAKE_softmax(fmt, tier)    c->k->softmax = softmax_##fmt##_##tier
-#define TAKE_rope(fmt, tier)       c->k->rope = rope_##fmt##_##tier
-#define TAKE_rope_neox(fmt, tier)  c->k->rope_neox = rope_neox_##fmt##_##tier
+#define TAKE_pack(fmt, tier)        c->pack[BIT_OF(tier)][ACT_OF_##fmt] = pack_##fmt##_##tier
+#define TAKE_attn(fmt, tier)        c->k->attn[FORMAT_##fmt] = attn_##fmt##_##tier
+#define TAKE_attn_merge(fmt, tier)  c->k->attn_merge = attn_merge_##fmt##_##tier
+#define TAKE_encode(fmt, tier)      c->k->encode[FORMAT_##fmt] = encode_##fmt##_##tier
+#define TAKE_rmsnorm(fmt, tier)     c->k->rmsnorm = rmsnorm_##fmt##_##tier
+#define TAKE_add(fmt, tier)         c->k->add = add_##fmt##_##tier
+#define TAKE_mul(fmt, tier)         c->k->mul = mul_##fmt##_##tier
+#define TAKE_scale(fmt, tier)       c->k->scale = scale_##fmt##_##tier
+#define TAKE_silu_mul(fmt, tier)    c->k->silu_mul = silu_mul_##fmt##_##tier
+#define TAKE_gelu_mul(fmt, tier)    c->k->gelu_mul = gelu_mul_##fmt##_##tier
+#define TAKE_clamped_mul(fmt, tier) c->k->clamped_mul = clamped_mul_##fmt##_##tier
+#define TAKE_softcap(fmt, tier)     c->k->softcap = softcap_##fmt##_##tier
+#define TAKE_layernorm(fmt, tier)   c->k->layernorm = layernorm_##fmt##_##tier
+#define TAKE_softmax(fmt, tier)     c->k->softmax = softmax_##fmt##_##tier
+#define TAKE_rope(fmt, tier)        c->k->rope = rope_##fmt##_##tier
+#define TAKE_rope_neox(fmt, tier)   c->k->rope_neox = rope_neox_##fmt##_##tier
 
 /* Rows come scalar first, widest last: the last one that the mask allows stays. */
 static void take_rows(struct choice *c, unsigned tiers)

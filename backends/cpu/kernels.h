@@ -100,12 +100,22 @@ typedef void pack_fn(const struct pack *p);
 
 /* y = x / sqrt(mean(x²) + eps) * w; w may be NULL (then 1).  Sum of squares in sixteen partials. */
 typedef void rmsnorm_fn(const float *x, const float *w, float eps, float *y, size_t n);
+/*
+ * y = (x - mean) / sqrt(mean((x - mean)²) + eps) * w + b; w and b may be NULL
+ * (1 and 0).  Both sums in sixteen partials, the second by fma.
+ */
+typedef void layernorm_fn(const float *x, const float *w, const float *b, float eps, float *y,
+                          size_t n);
 typedef void add_fn(const float *a, const float *b, float *y, size_t n); /* y may be a or b */
 typedef void mul_fn(const float *a, const float *b, float *y, size_t n);
 typedef void scale_fn(const float *x, float s, float *y, size_t n);
 typedef void silu_mul_fn(const float *gate, const float *up, float *y,
                          size_t n); /* silu(gate) * up */
-typedef void gelu_mul_fn(const float *gate, const float *up, float *y, size_t n); /* tanh form */
+/* gelu(gate) * up, tanh form; up may be NULL: gelu(gate). */
+typedef void gelu_mul_fn(const float *gate, const float *up, float *y, size_t n);
+/* clamped(gate) * (clamp(up) + 1), of math.h: gpt-oss's SwiGLU. */
+typedef void clamped_mul_fn(const float *gate, const float *up, float *y, size_t n);
+typedef void softcap_fn(const float *x, float c, float *y, size_t n); /* tanh(x / c) * c */
 typedef void softmax_fn(const float *x, float *y,
                         size_t n); /* max, exp, sum of sixteen partials, divide */
 
@@ -182,11 +192,14 @@ struct kernels {
     attn_merge_fn *attn_merge;
     encode_fn *encode[FORMAT_COUNT]; /* NULL: the format's own from_f32 */
     rmsnorm_fn *rmsnorm;
+    layernorm_fn *layernorm;
     add_fn *add;
     mul_fn *mul;
     scale_fn *scale;
     silu_mul_fn *silu_mul;
     gelu_mul_fn *gelu_mul;
+    clamped_mul_fn *clamped_mul;
+    softcap_fn *softcap;
     softmax_fn *softmax;
     rope_fn *rope;
     rope_neox_fn *rope_neox;

@@ -7,6 +7,8 @@
  *              0 below -104, infinity above 89, NaN stays NaN
  *   math_tanh  relative error ≤ 3e-7
  *   math_silu, math_gelu (tanh form)  absolute error ≤ 4e-7 * max(1, |x|)
+ *   math_clamped, math_clamp          the two factors of gpt-oss's clamped SwiGLU (its model card,
+ *              OpenAI 2025, arXiv 2508.10925): x sigmoid(1.702 x) of x ≤ 7; y in [-7, 7]
  *
  * (tests/unit/cpu/test_math.c holds them to it.)  The polynomials are those of
  * the Cephes library (S. L. Moshier, single precision), evaluated by fma.
@@ -42,6 +44,8 @@
 #define MATH_TANH_C4  -3.33332819422e-1f
 #define MATH_GELU_A   0.044715f
 #define MATH_GELU_B   0.797884560802865f /* sqrt(2 / pi) */
+#define MATH_CLAMP_A  1.702f
+#define MATH_CLAMP    7.0f
 
 static inline int32_t math_bits(float x)
 {
@@ -118,6 +122,18 @@ static inline float math_gelu(float x)
     float u = MATH_GELU_B * x * __builtin_fmaf(MATH_GELU_A * x, x, 1.0f);
 
     return 0.5f * x * (1.0f + math_tanh(u));
+}
+
+static inline float math_clamped(float x)
+{
+    x = MATH_CLAMP < x ? MATH_CLAMP : x;
+    return x / (1.0f + math_exp(math_float(math_bits(MATH_CLAMP_A * x) ^ INT32_MIN)));
+}
+
+static inline float math_clamp(float y)
+{
+    y = -MATH_CLAMP > y ? -MATH_CLAMP : y;
+    return MATH_CLAMP < y ? MATH_CLAMP : y;
 }
 
 double math_exp64(double x);

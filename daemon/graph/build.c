@@ -65,7 +65,7 @@ static struct node *new_node(struct graph *g, enum op_kind kind)
 
 static void put_value(const struct graph *g, struct tensor *t, struct ref *ref, graph_value v)
 {
-    *ref = (struct ref){REF_VALUE, v};
+    *ref = (struct ref){.kind = REF_VALUE, .index = v};
     *t = value_tensor(&g->values[v], 1, NULL);
 }
 
@@ -85,7 +85,20 @@ static void put_weight(struct node *n, int i, const struct graph_weight *w)
     if (!w || !w->t.fmt)
         return;
     n->op.src[i] = w->t;
-    n->src[i] = (struct ref){REF_WEIGHT, w->id};
+    n->src[i] = (struct ref){REF_WEIGHT, w->id, w->offset};
+}
+
+struct graph_weight graph_weight_part(const struct graph_weight *w, size_t from, size_t n)
+{
+    struct graph_weight part = *w;
+    int dim = w->t.n[1] == 1 ? 0 : 1;
+
+    if (!w->t.fmt)
+        return part;
+    assert(n && from + n <= w->t.n[dim] && (dim == 1 || w->t.fmt->block_elems == 1));
+    part.t.n[dim] = n;
+    part.offset += from * w->t.stride[dim];
+    return part;
 }
 
 /* An op of one value in and one out. */
@@ -112,6 +125,14 @@ graph_value graph_embed(struct graph *g, const struct graph_weight *table, float
     return y;
 }
 
+graph_value graph_embed_position(struct graph *g, const struct graph_weight *table)
+{
+    graph_value y = graph_embed(g, table, 1.0f);
+
+    g->nodes[g->n_nodes - 1].op.p.embed.by_position = true;
+    return y;
+}
+
 graph_value graph_rope_table(struct graph *g, const struct op_rope_params *p,
                              const struct graph_weight *factors)
 {
@@ -134,6 +155,20 @@ graph_value graph_rmsnorm(struct graph *g, graph_value x, const struct graph_wei
     put_weight(n, 1, w);
     n->op.p.rmsnorm.eps = eps;
     n->op.p.rmsnorm.group = group ? group : width;
+    return y;
+}
+
+graph_value graph_layernorm(struct graph *g, graph_value x, const struct graph_weight *w,
+                            const struct graph_weight *bias, float eps, size_t group)
+{
+    size_t width = g->values[x].width;
+    struct node *n;
+    graph_value y = map_value(g, OP_LAYERNORM, x, width, &n);
+
+    put_weight(n, 1, w);
+    put_weight(n, 2, bias);
+    n->op.p.layernorm.eps = eps;
+    n->op.p.layernorm.group = group ? group : width;
     return y;
 }
 
@@ -258,7 +293,7 @@ void graph_rope_part(struct graph *g, graph_value x, graph_value table, enum op_
 /* The shape of a cache is the layout's: plan.c puts it in. */
 static void put_cache(struct node *n, int i, enum ref_kind kind)
 {
-    n->src[i] = (struct ref){kind, (uint32_t)n->op.layer};
+    n->src[i] = (struct ref){.kind = kind, .index = (uint32_t)n->op.layer};
 }
 
 void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv_heads,
@@ -303,7 +338,8 @@ graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_
     struct node *n;
     graph_value y = map_value(g, OP_GLU, gate, g->values[gate].width, &n);
 
-    put_src(g, n, 1, up);
+    if (up != GRAPH_NONE)
+        put_src(g, n, 1, up);
     n->op.p.glu.act = act;
     return y;
 }
@@ -331,10 +367,29 @@ graph_value graph_scale(struct graph *g, graph_value x, float s)
     return y;
 }
 
+graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step)
+{
+    graph_value y = graph_scale(g, x, 1.0f);
+    struct node *n = &g->nodes[g->n_nodes - 1];
+
+    n->op.p.scale.temperature = temperature;
+    n->op.p.scale.step = step;
+    return y;
+}
+
+graph_value graph_softcap(struct graph *g, graph_value x, float cap)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_SOFTCAP, x, g->values[x].width, &n);
+
+    n->op.p.softcap.cap = cap;
+    return y;
+}
+
 static void put_router(struct graph *g, graph_value x, const struct graph_moe *m, graph_value *ids,
                        graph_value *weights)
 {
-    graph_value logits = graph_matmul1(g, x, m->router, NULL);
+    graph_value logits = graph_matmul1(g, x, m->router, m->router_bias);
     bool out = g->values[x].out;
     struct node *n;
 
@@ -370,6 +425,9 @@ graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m)
     put_weight(n, 3, m->gate);
     put_weight(n, 4, m->up);
     put_weight(n, 5, m->down);
+    put_weight(n, 6, m->gate_bias);
+    put_weight(n, 7, m->up_bias);
+    put_weight(n, 8, m->down_bias);
     put_dst(g, n, 0, y);
     n->op.p.moe.n_expert = m->n_expert;
     n->op.p.moe.n_used = m->n_used;

@@ -93,7 +93,8 @@ static int pin(const struct program *p, const struct group *g, struct residency 
         }
         if (!u->first)
             residency_unpin(r, u->id); /* held by the first use */
-        ops[u->node].src[u->src].data = (void *)(uintptr_t)data;
+        ops[u->node].src[u->src].data =
+            (char *)(uintptr_t)data + p->nodes[u->node].src[u->src].offset;
     }
     return 0;
 }

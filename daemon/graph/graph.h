@@ -41,7 +41,11 @@ typedef uint32_t graph_value;
 struct graph_weight {
     struct tensor t;
     extent_id id;
+    size_t offset; /* bytes into the extent: a part of a fused tensor */
 };
+
+/* Rows [from, from + n) of a matrix or of each of a stack, or elements of a vector; absent stays absent. */
+struct graph_weight graph_weight_part(const struct graph_weight *w, size_t from, size_t n);
 
 struct graph *graph_create(void);
 void graph_destroy(struct graph *g);
@@ -50,12 +54,17 @@ void graph_destroy(struct graph *g);
 void graph_layer(struct graph *g, int layer);
 
 graph_value graph_embed(struct graph *g, const struct graph_weight *table, float scale);
+/* Rows of a table of positions. */
+graph_value graph_embed_position(struct graph *g, const struct graph_weight *table);
 /* factors may be NULL or absent. */
 graph_value graph_rope_table(struct graph *g, const struct op_rope_params *p,
                              const struct graph_weight *factors);
 /* group: 0 for whole rows. */
 graph_value graph_rmsnorm(struct graph *g, graph_value x, const struct graph_weight *w, float eps,
                           size_t group);
+/* bias may be NULL or absent. */
+graph_value graph_layernorm(struct graph *g, graph_value x, const struct graph_weight *w,
+                            const struct graph_weight *bias, float eps, size_t group);
 /*
  * n ≤ 3 products of one input: those whose weights want the same kind of
  * activations are one op.  bias may be NULL, and any of its members absent.
@@ -87,10 +96,14 @@ struct graph_attention {
     const struct graph_weight *sinks;
 };
 graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a);
+/* up GRAPH_NONE: the activation alone. */
 graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up);
 /* When one of the two has the wanted rows only, the other is cut to them. */
 graph_value graph_add(struct graph *g, graph_value a, graph_value b);
 graph_value graph_scale(struct graph *g, graph_value x, float s);
+/* x * (1 + temperature * ln(1 + floor(position / step))) */
+graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step);
+graph_value graph_softcap(struct graph *g, graph_value x, float cap);
 
 struct graph_moe {
     unsigned n_expert, n_used;
@@ -99,9 +112,11 @@ struct graph_moe {
     bool normalise;
     float scale;
     enum op_act act;
-    const struct graph_weight *router; /* logits; rows = n_expert */
-    const struct graph_weight *bias;   /* of the selection; may be NULL */
+    const struct graph_weight *router;      /* logits; rows = n_expert */
+    const struct graph_weight *router_bias; /* of the logits; may be NULL */
+    const struct graph_weight *bias;        /* of the selection; may be NULL */
     const struct graph_weight *gate, *up, *down;
+    const struct graph_weight *gate_bias, *up_bias, *down_bias; /* may be NULL */
 };
 graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m);
 

@@ -9,6 +9,7 @@ enum ref_kind { REF_NONE, REF_VALUE, REF_WEIGHT, REF_K, REF_V };
 struct ref {
     enum ref_kind kind;
     uint32_t index;
+    size_t offset; /* bytes into the extent */
 };
 
 /* An op whose tensors have shapes but no data; the rows of values are not set. */

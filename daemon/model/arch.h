@@ -57,9 +57,12 @@ enum dim {
     DIM_Q_MLA, /* n_heads * k_mla */
     DIM_NOPE,  /* k_mla - n_rot */
     DIM_V_MLA,
-    DIM_KV_B,  /* n_heads * (k_mla - n_rot + v_mla) */
-    DIM_O_MLA, /* n_heads * v_mla */
-    DIM_HEADS
+    DIM_KV_B,    /* n_heads * (k_mla - n_rot + v_mla) */
+    DIM_O_MLA,   /* n_heads * v_mla */
+    DIM_QKV,     /* rows of a fused tensor of queries, keys and values */
+    DIM_GATE_UP, /* 2 * n_ff */
+    DIM_HEADS,   /* n_heads */
+    DIM_CTX      /* n_ctx_train */
 };
 
 enum need {
@@ -100,6 +103,10 @@ struct build;
 struct arch {
     const char *name; /* general.architecture */
     enum op_rope rope;
+    bool layernorm;      /* norms subtract the mean and may have a bias; else RMS norms */
+    bool swa_unscaled;   /* RoPE scaling is for the layers that see all */
+    uint32_t swa_window; /* where the file does not say; 0: none */
+    uint32_t swa_period; /* of layers, the last of which sees all, where the file does not say */
     bool moe_by_router; /* a layer has experts where the file has a router, whatever the keys say */
     const struct key_row *keys; /* BLOCK_COUNT first */
     size_t n_keys;
@@ -129,17 +136,26 @@ int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating 
 /* For check(): a family that is nothing without experts; their width, where the file leaves it out, by the dense one. */
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 
-/* Rows that most tables begin with. */
-#define KEYS_TRANSFORMER                                                                           \
+/* Rows that most tables begin with: those of RMS norms, those of layer norms. */
+#define KEYS_ALL                                                                                   \
     {KEY_BLOCK_COUNT, true}, {KEY_CONTEXT_LENGTH, true}, {KEY_EMBEDDING_LENGTH, true},             \
         {KEY_POOLING, false}, {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, true},                     \
         {KEY_HEAD_COUNT_KV, false}, {KEY_KEY_LENGTH, false}, {KEY_VALUE_LENGTH, false},            \
-        {KEY_RMS_EPS, true}, {KEY_ROPE_DIMENSIONS, false}, {KEY_ROPE_BASE, false},                 \
-        {KEY_ROPE_LINEAR, false}, {KEY_ROPE_FACTOR, false}, {KEY_ROPE_ORIGINAL, false},            \
-        {KEY_ROPE_ATTN_FACTOR, false}, {KEY_YARN_EXT_FACTOR, false},                               \
-        {KEY_YARN_ATTN_FACTOR, false}, {KEY_YARN_BETA_FAST, false},                                \
+        {KEY_ROPE_DIMENSIONS, false}, {KEY_ROPE_BASE, false}, {KEY_ROPE_LINEAR, false},            \
+        {KEY_ROPE_FACTOR, false}, {KEY_ROPE_ORIGINAL, false}, {KEY_ROPE_ATTN_FACTOR, false},       \
+        {KEY_YARN_EXT_FACTOR, false}, {KEY_YARN_ATTN_FACTOR, false}, {KEY_YARN_BETA_FAST, false},  \
     {                                                                                              \
         KEY_YARN_BETA_SLOW, false                                                                  \
+    }
+#define KEYS_TRANSFORMER                                                                           \
+    KEYS_ALL,                                                                                      \
+    {                                                                                              \
+        KEY_RMS_EPS, true                                                                          \
+    }
+#define KEYS_LAYERNORM                                                                             \
+    KEYS_ALL,                                                                                      \
+    {                                                                                              \
+        KEY_NORM_EPS, true                                                                         \
     }
 
 /* Numbers of latent attention; see blk_mla_check(). */
@@ -184,6 +200,8 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 #define TENSORS_PROJECTIONS                                                                        \
     MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q), MATRIX(ATTN_K, ALWAYS, DIM_EMBD, DIM_K),              \
         MATRIX(ATTN_V, ALWAYS, DIM_EMBD, DIM_V), MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD)
+#define TENSORS_QKV_BIAS(need)                                                                     \
+    BIAS(ATTN_Q, need, DIM_Q), BIAS(ATTN_K, need, DIM_K), BIAS(ATTN_V, need, DIM_V)
 #define TENSORS_ATTENTION                                                                          \
     VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), TENSORS_PROJECTIONS, VECTOR(FFN_NORM, ALWAYS, DIM_EMBD)
 #define TENSORS_FFN(need)                                                                          \

@@ -56,7 +56,12 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     case DIM_V_MLA: return hp->v_mla;
     case DIM_KV_B: return (uint64_t)y->n_heads * (hp->k_mla - hp->n_rot + hp->v_mla);
     case DIM_O_MLA: return (uint64_t)y->n_heads * hp->v_mla;
+    case DIM_QKV:
+        return (uint64_t)y->n_heads * hp->head_dim +
+               (uint64_t)y->n_kv_heads * (hp->head_dim + hp->v_dim);
+    case DIM_GATE_UP: return 2 * (uint64_t)y->n_ff;
     case DIM_HEADS: return y->n_heads;
+    case DIM_CTX: return hp->n_ctx_train;
     }
     return 0;
 }

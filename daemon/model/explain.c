@@ -33,7 +33,7 @@ static void kind_of(const struct graph *g, int layer, struct str *out)
 void model_layer_kinds(const struct model *m,
                        void (*fn)(void *arg, int from, int to, const char *kind), void *arg)
 {
-    struct graph *g = model_graph(m);
+    struct graph *g = model_graph(m, m->hp.n_ctx_train);
     struct str before = {0}, now = {0};
     int n = (int)m->hp.n_layers, from = 0;
 

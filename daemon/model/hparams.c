@@ -6,7 +6,7 @@
 
 #include "daemon/model/arch.h"
 
-enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS };
+enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS, TYPE_WINDOWS };
 
 struct key_info {
     const char *name;
@@ -16,10 +16,11 @@ struct key_info {
     double lo, hi;
 };
 
-#define IN_LAYER_U32(field)    0
-#define IN_LAYER_F32(field)    0
-#define IN_LAYER_BOOL(field)   0
-#define IN_LAYER_LAYERS(field) offsetof(struct hparams_layer, field)
+#define IN_LAYER_U32(field)     0
+#define IN_LAYER_F32(field)     0
+#define IN_LAYER_BOOL(field)    0
+#define IN_LAYER_WINDOWS(field) 0
+#define IN_LAYER_LAYERS(field)  offsetof(struct hparams_layer, field)
 
 static const struct key_info keys[KEY_COUNT] = {
 #define KEY(id, name, type, field, lo, hi)                                                         \
@@ -102,6 +103,22 @@ static int read_layers(const struct gguf *g, const struct gguf_value *v, const c
     return r < 0 ? r : 1;
 }
 
+/* One boolean for each layer: does a window bound what it sees? */
+static int read_windows(const struct gguf_value *v, const char *text, struct hparams *hp,
+                        struct err *err)
+{
+    if (v->elem_type != GGUF_BOOL)
+        return err_set_param(err, ERR_FORMAT, text, "key '%s' is an array of %s, not of booleans",
+                             text, gguf_type_name(v->elem_type));
+    if (v->n != hp->n_layers)
+        return err_set_param(err, ERR_FORMAT, text, "key '%s' has %zu values for %u layers", text,
+                             v->n, hp->n_layers);
+    for (size_t i = 0; i < v->n; i++)
+        hp->layers[i].window = gguf_elem_i64(v, i) != 0;
+    hp->swa_by_layer = true;
+    return 1;
+}
+
 static int read_key(const struct gguf *g, const struct arch *arch, const struct key_row *row,
                     struct hparams *hp, struct err *err)
 {
@@ -117,9 +134,11 @@ static int read_key(const struct gguf *g, const struct arch *arch, const struct 
         r = read_layers(g, v, text, k, hp, err);
     else if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)
         r = read_alike(v, text, k, hp->n_layers, field, err);
+    else if (v && v->type == GGUF_ARRAY && k->type == TYPE_WINDOWS)
+        r = read_windows(v, text, hp, err);
     else if (k->type == TYPE_BOOL)
         r = gguf_get_bool(g, text, field, err);
-    else if (k->type == TYPE_U32)
+    else if (k->type == TYPE_U32 || k->type == TYPE_WINDOWS)
         r = gguf_get_u32(g, text, (uint32_t)k->lo, (uint32_t)k->hi, field, err);
     else
         r = gguf_get_f32(g, text, (float)k->lo, (float)k->hi, field, err);
@@ -178,6 +197,24 @@ static unsigned usual_kind(const struct hparams *hp, uint32_t layer)
     return LAYER_ATTENTION | (moe ? (unsigned)LAYER_MOE : 0);
 }
 
+/* Where the file does not say it by layer, the last of every period sees all. */
+static void derive_windows(struct hparams *hp, const struct arch *arch)
+{
+    uint32_t period = hp->has[KEY_SWA_PATTERN] ? hp->swa_period : arch->swa_period;
+
+    if (!hp->has[KEY_SWA_WINDOW])
+        hp->n_swa = arch->swa_window;
+    for (uint32_t i = 0; i < hp->n_layers; i++) {
+        struct hparams_layer *y = &hp->layers[i];
+
+        if (!hp->swa_by_layer)
+            y->window = period == 0 || i % period < period - 1;
+        y->window &= hp->n_swa > 0;
+    }
+    if (!hp->has[KEY_ROPE_BASE_SWA])
+        hp->rope_base_swa = hp->rope_base;
+}
+
 /* What each layer does, and the most of what its numbers are. */
 static int derive_layers(struct hparams *hp, const struct arch *arch, struct err *err)
 {
@@ -187,6 +224,8 @@ static int derive_layers(struct hparams *hp, const struct arch *arch, struct err
         if (!hp->has[KEY_HEAD_COUNT_KV])
             y->n_kv_heads = y->n_heads;
         y->kind = arch->kind ? arch->kind(hp, (int)i) : usual_kind(hp, i);
+        if (y->window && y->kind & LAYER_ATTENTION)
+            y->kind |= LAYER_WINDOW;
         hp->n_heads = MAX(hp->n_heads, y->n_heads);
         hp->n_kv_heads = MAX(hp->n_kv_heads, y->n_kv_heads);
         hp->n_ff = MAX(hp->n_ff, y->n_ff);
@@ -272,6 +311,9 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
                          .yarn_beta_fast = 32.0f,
                          .yarn_beta_slow = 1.0f,
                          .moe_step = 1,
+                         .embedding_scale = 1.0f,
+                         .residual_scale = 1.0f,
+                         .logit_scale = 1.0f,
                          .expert_scale = 1.0f};
     int r;
 
@@ -292,6 +334,8 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
         r = derive_vocab(&hp, arch, vocab, err);
     if (r >= 0)
         r = derive_nextn(&hp, arch, err);
+    if (r >= 0)
+        derive_windows(&hp, arch);
     if (r >= 0)
         r = derive_layers(&hp, arch, err);
     if (r >= 0)

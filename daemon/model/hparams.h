@@ -29,12 +29,14 @@ enum key {
 enum layer_kind {
     LAYER_ATTENTION = 1, /* keeps keys and values */
     LAYER_RECURRENT = 2, /* keeps a state of fixed size */
+    LAYER_WINDOW = 8,    /* its attention sees n_swa positions, not all of the past */
     LAYER_MOE = 4        /* its feed-forward part has experts */
 };
 
 /* Numbers that a file may give layer by layer. */
 struct hparams_layer {
     uint32_t n_heads, n_kv_heads, n_ff;
+    bool window;   /* as the file has it; then LAYER_WINDOW of kind says */
     unsigned kind; /* of enum layer_kind */
 };
 
@@ -60,7 +62,12 @@ struct hparams {
     uint32_t n_nextn;
     uint32_t n_heads, n_kv_heads, n_ff; /* most of any layer */
     uint32_t head_dim, v_dim;
-    float rms_eps, attention_scale;
+    float rms_eps, norm_eps, attention_scale;
+    float attn_soft_cap, final_soft_cap;                /* 0: none */
+    float embedding_scale, residual_scale, logit_scale; /* factors; 1 where the file has none */
+    uint32_t n_swa, swa_period;
+    bool swa_by_layer; /* the file says which layers have the window */
+    float rope_base_swa;
     uint32_t n_rot, n_ctx_orig;
     float rope_base, rope_factor, rope_attn_factor;
     float yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;

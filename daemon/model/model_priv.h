@@ -71,5 +71,5 @@ size_t model_scratch_bytes(const struct program *p);
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv);
 /* load.c: gives back what a load holds, also a half-done one. */
 void model_unload(struct model *m);
-/* A fresh graph of the whole model. */
-struct graph *model_graph(const struct model *m);
+/* A fresh graph of the whole model, for sequences of n_ctx positions. */
+struct graph *model_graph(const struct model *m, size_t n_ctx);

@@ -73,9 +73,9 @@ int model_options_check(const struct model *m, const struct model_options *opt,
     return 0;
 }
 
-struct graph *model_graph(const struct model *m)
+struct graph *model_graph(const struct model *m, size_t n_ctx)
 {
-    struct build b = {.g = graph_create(), .m = m, .hp = &m->hp};
+    struct build b = {.g = graph_create(), .m = m, .hp = &m->hp, .n_ctx = n_ctx};
     graph_value x = blk_embed(&b);
 
     for (int i = 0; i < (int)m->hp.n_layers; i++) {
@@ -134,7 +134,7 @@ int model_sizes(const struct model *m, const struct model_options *opt,
     struct sequence_layout layout = model_layout(m, opt, layers);
     struct program_options po = {
         .max_rows = opt->n_batch, .max_out = opt->n_out, .layout = &layout};
-    struct graph *g = model_graph(m);
+    struct graph *g = model_graph(m, opt->n_ctx);
     struct program *p = NULL;
     struct sizes s = {0};
     int r = graph_compile(g, &po, ops, be, &p, err);

@@ -156,9 +156,50 @@ static double want_gelu(const struct lane *l, size_t i)
            (double)l->b[i];
 }
 
+static void call_gelu_alone(const union kernel *k, struct lane *l, float *y)
+{
+    k->gelu_mul(l->a, NULL, y, l->n);
+}
+
 int check_gelu_mul(const struct row *r)
 {
-    return each_length(r, call_gelu, want_gelu);
+    return each_length(r, call_gelu, want_gelu) + each_length(r, call_gelu_alone, NULL);
+}
+
+static void call_clamped(const union kernel *k, struct lane *l, float *y)
+{
+    for (size_t i = 0; i < l->n; i++)
+        l->a[i] *= 2.0f; /* so that some are beyond the clamp */
+    k->clamped_mul(l->a, l->b, y, l->n);
+    for (size_t i = 0; i < l->n; i++)
+        l->a[i] *= 0.5f;
+}
+
+static double want_clamped(const struct lane *l, size_t i)
+{
+    double x = fmin(2.0 * (double)l->a[i], 7.0), y = fmax(-7.0, fmin(7.0, (double)l->b[i]));
+
+    return x / (1.0 + exp(-1.702 * x)) * (y + 1.0);
+}
+
+int check_clamped_mul(const struct row *r)
+{
+    return each_length(r, call_clamped, want_clamped);
+}
+
+static void call_softcap(const union kernel *k, struct lane *l, float *y)
+{
+    k->softcap(l->a, 2.5f, y, l->n);
+}
+
+static double want_softcap(const struct lane *l, size_t i)
+{
+    return 2.5 * tanh((double)l->a[i] / 2.5);
+}
+
+int check_softcap(const struct row *r)
+{
+    return each_length(r, call_softcap, want_softcap);
 }
 
 static void call_softmax(const union kernel *k, struct lane *l, float *y)
@@ -204,6 +245,34 @@ static void call_rmsnorm_bare(const union kernel *k, struct lane *l, float *y)
 int check_rmsnorm(const struct row *r)
 {
     return each_length(r, call_rmsnorm, want_rmsnorm) + each_length(r, call_rmsnorm_bare, NULL);
+}
+
+static double want_layernorm(const struct lane *l, size_t i)
+{
+    double mean = 0, sum = 0;
+
+    for (size_t j = 0; j < l->n; j++)
+        mean += (double)l->a[j] / (double)l->n;
+    for (size_t j = 0; j < l->n; j++)
+        sum += ((double)l->a[j] - mean) * ((double)l->a[j] - mean);
+    return ((double)l->a[i] - mean) / sqrt(sum / (double)l->n + 1e-2) * (double)l->b[i] +
+           (double)l->b[i];
+}
+
+static void call_layernorm(const union kernel *k, struct lane *l, float *y)
+{
+    k->layernorm(l->a, l->b, l->b, 1e-2f, y, l->n);
+}
+
+static void call_layernorm_bare(const union kernel *k, struct lane *l, float *y)
+{
+    k->layernorm(l->a, NULL, NULL, 1e-2f, y, l->n);
+}
+
+int check_layernorm(const struct row *r)
+{
+    return each_length(r, call_layernorm, want_layernorm) +
+           each_length(r, call_layernorm_bare, NULL);
 }
 
 /* Rotations happen in place, over an even number of dimensions. */

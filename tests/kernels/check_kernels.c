@@ -66,6 +66,18 @@
     {                                                                                              \
         .gelu_mul = gelu_mul_##fmt##_scalar                                                        \
     }
+#define TWIN_OF_clamped_mul(fmt)                                                                   \
+    {                                                                                              \
+        .clamped_mul = clamped_mul_##fmt##_scalar                                                  \
+    }
+#define TWIN_OF_softcap(fmt)                                                                       \
+    {                                                                                              \
+        .softcap = softcap_##fmt##_scalar                                                          \
+    }
+#define TWIN_OF_layernorm(fmt)                                                                     \
+    {                                                                                              \
+        .layernorm = layernorm_##fmt##_scalar                                                      \
+    }
 #define TWIN_OF_softmax(fmt)                                                                       \
     {                                                                                              \
         .softmax = softmax_##fmt##_scalar                                                          \

@@ -102,6 +102,21 @@ static inline __m256 gelu8(__m256 x)
                          _mm256_add_ps(_mm256_set1_ps(1.0f), tanh8(u)));
 }
 
+static inline __m256 clamped8(__m256 x)
+{
+    __m256 minus;
+
+    x = _mm256_min_ps(_mm256_set1_ps(MATH_CLAMP), x);
+    minus = _mm256_xor_ps(_mm256_mul_ps(_mm256_set1_ps(MATH_CLAMP_A), x), _mm256_set1_ps(-0.0f));
+    return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(minus)));
+}
+
+static inline __m256 clamp8(__m256 y)
+{
+    y = _mm256_max_ps(_mm256_set1_ps(-MATH_CLAMP), y);
+    return _mm256_min_ps(_mm256_set1_ps(MATH_CLAMP), y);
+}
+
 /* kernels_tree16() of partials 0 … 7 in a, 8 … 15 in b. */
 static inline float tree16(__m256 a, __m256 b)
 {

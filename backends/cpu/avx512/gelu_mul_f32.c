@@ -1,4 +1,4 @@
-/* gelu(gate) * up. */
+/* gelu(gate) * up, or gelu(gate). */
 #include "backends/cpu/avx512/math_avx512.h"
 #include "backends/cpu/kernels.h"
 
@@ -10,6 +10,8 @@ void gelu_mul_f32_avx512(const float *gate, const float *up, float *y, size_t n)
         __mmask16 m = tail16(n - i);
         __m512 g = gelu16(_mm512_maskz_loadu_ps(m, gate + i));
 
-        _mm512_mask_storeu_ps(y + i, m, _mm512_mul_ps(g, _mm512_maskz_loadu_ps(m, up + i)));
+        if (up)
+            g = _mm512_mul_ps(g, _mm512_maskz_loadu_ps(m, up + i));
+        _mm512_mask_storeu_ps(y + i, m, g);
     }
 }

@@ -83,6 +83,23 @@ static inline __m512 gelu16(__m512 x)
                          _mm512_add_ps(_mm512_set1_ps(1.0f), tanh16(u)));
 }
 
+static inline __m512 clamped16(__m512 x)
+{
+    __m512 minus;
+
+    x = _mm512_min_ps(_mm512_set1_ps(MATH_CLAMP), x);
+    minus = _mm512_mul_ps(_mm512_set1_ps(MATH_CLAMP_A), x);
+    minus = _mm512_castsi512_ps(
+        _mm512_xor_si512(_mm512_castps_si512(minus), _mm512_set1_epi32(INT32_MIN)));
+    return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), exp16(minus)));
+}
+
+static inline __m512 clamp16(__m512 y)
+{
+    y = _mm512_max_ps(_mm512_set1_ps(-MATH_CLAMP), y);
+    return _mm512_min_ps(_mm512_set1_ps(MATH_CLAMP), y);
+}
+
 /* kernels_tree16() of the lanes. */
 static inline float tree16(__m512 p)
 {

@@ -109,6 +109,18 @@ static inline float32x4_t gelu4(float32x4_t x)
     return vmulq_f32(vmulq_f32(vdupq_n_f32(0.5f), x), vaddq_f32(vdupq_n_f32(1.0f), tanh4(u)));
 }
 
+static inline float32x4_t clamped4(float32x4_t x)
+{
+    x = vminq_f32(vdupq_n_f32(MATH_CLAMP), x);
+    return vdivq_f32(
+        x, vaddq_f32(vdupq_n_f32(1.0f), exp4(vnegq_f32(vmulq_f32(vdupq_n_f32(MATH_CLAMP_A), x)))));
+}
+
+static inline float32x4_t clamp4(float32x4_t y)
+{
+    return vminq_f32(vdupq_n_f32(MATH_CLAMP), vmaxq_f32(vdupq_n_f32(-MATH_CLAMP), y));
+}
+
 /* kernels_tree16() of partials 4 i … 4 i + 3 in p[i]. */
 static inline float tree16(const float32x4_t p[4])
 {

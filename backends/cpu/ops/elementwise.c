@@ -1,5 +1,7 @@
-/* GLU, ADD, SCALE: one output from one element of each input. */
+/* GLU, ADD, SCALE, SOFTCAP: one output from one element of each input. */
 #include "backends/cpu/ops/elementwise.h"
+
+#include "backends/cpu/math.h"
 
 /* Squared ReLU has no transcendental: the compiler's vectors have these bits too. */
 static void relu2_mul(const float *gate, const float *up, float *y, size_t n)
@@ -17,6 +19,7 @@ void glu_row(const struct kernels *k, enum op_act act, const float *gate, const 
     switch (act) {
     case OP_ACT_SILU: k->silu_mul(gate, up, y, n); break;
     case OP_ACT_GELU: k->gelu_mul(gate, up, y, n); break;
+    case OP_ACT_CLAMPED: k->clamped_mul(gate, up, y, n); break;
     case OP_ACT_RELU2: relu2_mul(gate, up, y, n); break;
     }
 }
@@ -42,16 +45,37 @@ static void run_add(const struct op *op, const struct part *p)
                   tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
 }
 
+/* In double and by scalar code alone, so that every machine has the same. */
+static float scale_at(const struct op *op, size_t pos)
+{
+    double s = op->p.scale.s;
+
+    if (op->p.scale.temperature != 0.0f)
+        s *= 1.0 + op->p.scale.temperature * math_log64(1.0 + (double)(pos / op->p.scale.step));
+    return (float)s;
+}
+
 static void run_scale(const struct op *op, const struct part *p)
 {
     size_t from, to;
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++)
-        p->k->scale(tensor_f32(&op->src[0], r), op->p.scale.s, tensor_f32(&op->dst[0], r),
-                    op->dst[0].n[0]);
+        p->k->scale(tensor_f32(&op->src[0], r), scale_at(op, p->run->pos + r),
+                    tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
+}
+
+static void run_softcap(const struct op *op, const struct part *p)
+{
+    size_t from, to;
+
+    part_rows(p, &from, &to);
+    for (size_t r = from; r < to; r++)
+        p->k->softcap(tensor_f32(&op->src[0], r), op->p.softcap.cap, tensor_f32(&op->dst[0], r),
+                      op->dst[0].n[0]);
 }
 
 const struct driver driver_GLU = {.run = run_glu, .by_row = true};
 const struct driver driver_ADD = {.run = run_add, .by_row = true};
 const struct driver driver_SCALE = {.run = run_scale, .by_row = true};
+const struct driver driver_SOFTCAP = {.run = run_softcap, .by_row = true};

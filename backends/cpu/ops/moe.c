@@ -15,6 +15,7 @@
 #include "common/alloc.h"
 
 enum { SRC_ACT, SRC_IDS, SRC_WEIGHTS, SRC_GATE, SRC_UP, SRC_DOWN };
+enum { SRC_BIAS = 6 }; /* of gate, of up, of down; any may be absent */
 
 /* Who goes where; every thread makes its own, which is cheaper than a barrier. */
 struct plan {
@@ -238,19 +239,32 @@ static void gather(const struct op *op, const struct part *p, const struct plan 
                        s->packed[w]);
 }
 
+/* y += elements [from, to) of what expert e has in a bias, where there is one. */
+static void add_bias(const struct op *op, const struct part *p, int src, size_t e, float *y,
+                     size_t from, size_t to)
+{
+    const struct tensor *bias = &op->src[SRC_BIAS + src - SRC_GATE];
+
+    if (bias->fmt)
+        p->k->add(y, tensor_f32(bias, e) + from, y, to - from);
+}
+
 /* act(gate) * up, as the activations of down. */
 static void activate(const struct op *op, const struct part *p, const struct plan *plan,
                      const struct space *s, size_t group, size_t slot, size_t n, size_t of_expert)
 {
     enum act_kind act = op->p.moe.mid_act;
     size_t ff = n_ff(op), bytes = act_row_bytes(act, ff);
+    size_t e = expert_of(op, plan->pair_of[slot]);
 
-    if (!is_here(op, expert_of(op, plan->pair_of[slot])))
+    if (!is_here(op, e))
         return;
     for (size_t i = slot; i < slot + n; i++) {
-        float *gate = s->gate + i * ff;
+        float *gate = s->gate + i * ff, *up = s->up + i * s->up_stride;
 
-        glu_row(p->k, op->p.moe.act, gate, s->up + i * s->up_stride, gate, ff);
+        add_bias(op, p, SRC_GATE, e, gate, 0, ff);
+        add_bias(op, p, SRC_UP, e, up, 0, ff);
+        glu_row(p->k, op->p.moe.act, gate, up, gate, ff);
         if (act != ACT_F32)
             p->k->quantize[act](gate, ff, s->mid + i * bytes);
     }
@@ -300,6 +314,7 @@ static void sum_ranks(const struct op *op, const struct part *p, const struct pl
         float *out = tensor_f32(&op->dst[0], pair / n_used) + from;
         float weight = tensor_f32(&op->src[SRC_WEIGHTS], pair / n_used)[pair % n_used];
 
+        add_bias(op, p, SRC_DOWN, expert_of(op, pair), y, from, to);
         if (pair % n_used == 0) {
             p->k->scale(y, weight, out, to - from);
             continue;

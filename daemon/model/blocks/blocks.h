@@ -16,22 +16,35 @@ struct build {
     struct graph *g;
     const struct model *m;
     const struct hparams *hp;
-    graph_value rope; /* cos and sin of the batch's positions */
+    size_t n_ctx;         /* positions of the sequences it is for */
+    graph_value rope;     /* cos and sin of the batch's positions */
+    graph_value rope_swa; /* those of the layers with a window */
 };
 
-/* Embedded tokens; also makes the RoPE table. */
+/* Embedded tokens, scaled; also makes the RoPE tables. */
 graph_value blk_embed(struct build *b);
 
 graph_value blk_add(struct build *b, graph_value x, graph_value y);
+/* x where the layer is not the last; its wanted rows where it is. */
+graph_value blk_last(struct build *b, int layer, graph_value x);
 /* RMS norm of whole rows by a tensor of the layer (−1: outside). */
 graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer);
+/* The norm of the family: that, or a layer norm with the bias that the file has. */
+graph_value blk_norm(struct build *b, graph_value x, enum tensor_name name, int layer);
 
 struct blk_attention {
-    bool qk_norm; /* RMS norm of each head of q and k before RoPE, where there are weights for it */
+    bool qk_norm;   /* norm of each head of q and k before RoPE, where there are weights for it */
     bool norm_rows; /* ... of whole rows in place of heads */
     bool norm_late; /* ... after RoPE */
+    bool no_rope;
+    float temperature; /* 0, or q grows with its position (graph_temperature) */
+    unsigned step;
 };
-/* Grouped-query attention over all of the past; x is normed. */
+/*
+ * Grouped-query attention over all of the past, or over the layer's window; x
+ * is normed.  Queries, keys and values may be one tensor; sinks and a soft cap
+ * are used where the file has them.
+ */
 graph_value blk_attention(struct build *b, int layer, graph_value x,
                           const struct blk_attention *opt);
 
@@ -42,13 +55,16 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
 int blk_mla_check(struct hparams *hp, const char *name, bool one_magnitude, struct err *err);
 graph_value blk_mla(struct build *b, int layer, graph_value x);
 
-/* down(silu(gate x) * up x) */
+/* down(act(gate x) * up x); without a gate, down(act(up x)); the two may be one tensor, gate first. */
+graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);
+/* The same by silu. */
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
 /* The same of the shared experts: they are one of their widths together. */
 graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x);
 
 struct blk_moe {
-    bool normalise; /* weights of the chosen experts sum to 1 */
+    bool normalise;  /* weights of the chosen experts sum to 1 */
+    enum op_act act; /* silu unless said */
 };
 /*
  * What the hyperparameters of a mixture say (arch_check_mixture): SwiGLU
@@ -56,10 +72,13 @@ struct blk_moe {
  * without experts.
  */
 graph_value blk_mixture(struct build *b, int layer, graph_value x);
-/* Router over SwiGLU experts; gating, groups and scale as the file has them. */
+/*
+ * Router over gated experts; gating, groups, scale and biases as the file has
+ * them.
+ */
 graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_moe *opt);
 /* One SwiGLU expert that every token uses, times the sigmoid of a gate of its own. */
 graph_value blk_shared_expert(struct build *b, int layer, graph_value x);
 
-/* Norm and output head: the logits; of an embedding model the normed rows. */
+/* Norm, output head, scale and soft cap: the logits; of an embedding model the normed rows. */
 void blk_head(struct build *b, graph_value x);

@@ -1,18 +1,19 @@
-/* The entry: token rows, and the table of rotations.  See blocks.h. */
+/* The entry: token rows, and the tables of rotations.  See blocks.h. */
 
 #include "daemon/model/blocks/blocks.h"
 
 /* YaRN's own magnitude, 1 + 0.1 ln(factor), is part of the op (op.h); linear scaling has none. */
-static struct op_rope_params rope_params(const struct build *b)
+static struct op_rope_params rope_params(const struct build *b, bool swa)
 {
     const struct hparams *hp = b->hp;
-    bool yarn = hp->rope_scaling == ROPE_SCALING_YARN;
+    bool scaled = hp->rope_scaling != ROPE_SCALING_NONE && !(swa && b->m->arch->swa_unscaled);
+    bool yarn = scaled && hp->rope_scaling == ROPE_SCALING_YARN;
 
     return (struct op_rope_params){
         .type = b->m->arch->rope,
         .n_dims = hp->n_rot,
-        .base = hp->rope_base,
-        .freq_scale = hp->rope_scaling == ROPE_SCALING_NONE ? 1.0f : 1.0f / hp->rope_factor,
+        .base = swa ? hp->rope_base_swa : hp->rope_base,
+        .freq_scale = scaled ? 1.0f / hp->rope_factor : 1.0f,
         .ext_factor = yarn ? hp->yarn_ext_factor : 0.0f,
         .attn_factor = hp->rope_attn_factor * (yarn ? hp->yarn_attn_factor : 1.0f),
         .beta_fast = hp->yarn_beta_fast,
@@ -21,12 +22,30 @@ static struct op_rope_params rope_params(const struct build *b)
     };
 }
 
+static bool has_windows(const struct hparams *hp)
+{
+    for (size_t i = 0; i < hp->n_layers; i++)
+        if (hp->layers[i].kind & LAYER_WINDOW)
+            return true;
+    return false;
+}
+
+static void make_tables(struct build *b)
+{
+    struct op_rope_params all = rope_params(b, false), swa = rope_params(b, true);
+    const struct graph_weight *factors = model_weight(b->m, -1, TENSOR_ROPE_FREQS, PART_WEIGHT);
+
+    b->rope = graph_rope_table(b->g, &all, factors);
+    b->rope_swa = b->rope;
+    if (has_windows(b->hp) && (swa.base != all.base || swa.freq_scale != all.freq_scale))
+        b->rope_swa = graph_rope_table(b->g, &swa, factors);
+}
+
 graph_value blk_embed(struct build *b)
 {
-    struct op_rope_params p = rope_params(b);
-
-    b->rope = graph_rope_table(b->g, &p, model_weight(b->m, -1, TENSOR_ROPE_FREQS, PART_WEIGHT));
-    return graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT), 1.0f);
+    make_tables(b);
+    return graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT),
+                       b->hp->embedding_scale);
 }
 
 graph_value blk_add(struct build *b, graph_value x, graph_value y)
@@ -34,7 +53,20 @@ graph_value blk_add(struct build *b, graph_value x, graph_value y)
     return graph_add(b->g, x, y);
 }
 
+graph_value blk_last(struct build *b, int layer, graph_value x)
+{
+    return layer == (int)b->hp->n_layers - 1 ? graph_rows(b->g, x) : x;
+}
+
 graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer)
 {
     return graph_rmsnorm(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT), b->hp->rms_eps, 0);
+}
+
+graph_value blk_norm(struct build *b, graph_value x, enum tensor_name name, int layer)
+{
+    if (!b->m->arch->layernorm)
+        return blk_rmsnorm(b, x, name, layer);
+    return graph_layernorm(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT),
+                           model_weight(b->m, layer, name, PART_BIAS), b->hp->norm_eps, 0);
 }

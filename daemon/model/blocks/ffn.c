@@ -1,29 +1,56 @@
-/* The dense feed-forward part: SwiGLU (Shazeer 2020, arXiv 2002.05202).  See blocks.h. */
+/* The dense feed-forward part: gated (Shazeer 2020, arXiv 2002.05202) or plain.  See blocks.h. */
 
 #include "daemon/model/blocks/blocks.h"
 
-static graph_value swiglu(struct build *b, int layer, graph_value x, enum tensor_name gate,
-                          enum tensor_name up, enum tensor_name down)
+/* gate and up, or parts of one: their results, the second GRAPH_NONE where there is no gate. */
+static void gate_and_up(struct build *b, int layer, graph_value x, enum tensor_name gate,
+                        enum tensor_name up, graph_value ret[2])
 {
     const struct graph_weight *w[2], *bias[2];
-    graph_value gate_up[2], y;
+    struct graph_weight halves[2];
+    size_t n_ff = b->hp->layers[layer].n_ff;
 
     w[0] = model_weight(b->m, layer, gate, PART_WEIGHT);
     w[1] = model_weight(b->m, layer, up, PART_WEIGHT);
     bias[0] = model_weight(b->m, layer, gate, PART_BIAS);
     bias[1] = model_weight(b->m, layer, up, PART_BIAS);
-    graph_matmul(b->g, x, 2, w, bias, gate_up);
-    y = graph_glu(b->g, OP_ACT_SILU, gate_up[0], gate_up[1]);
+    if (!w[0]->t.fmt && w[1]->t.n[1] == 2 * n_ff) {
+        for (size_t i = 0; i < 2; i++)
+            halves[i] = graph_weight_part(w[1], i * n_ff, n_ff);
+        w[0] = &halves[0];
+        w[1] = &halves[1];
+    }
+    if (w[0]->t.fmt) {
+        graph_matmul(b->g, x, 2, w, bias, ret);
+        return;
+    }
+    ret[0] = graph_matmul1(b->g, x, w[1], bias[1]);
+    ret[1] = GRAPH_NONE;
+}
+
+static graph_value ffn(struct build *b, int layer, graph_value x, enum op_act act,
+                       enum tensor_name gate, enum tensor_name up, enum tensor_name down)
+{
+    graph_value parts[2], y;
+
+    gate_and_up(b, layer, x, gate, up, parts);
+    y = graph_glu(b->g, act, parts[0], parts[1]);
     return graph_matmul1(b->g, y, model_weight(b->m, layer, down, PART_WEIGHT),
                          model_weight(b->m, layer, down, PART_BIAS));
 }
 
+graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act)
+{
+    return ffn(b, layer, x, act, TENSOR_FFN_GATE, TENSOR_FFN_UP, TENSOR_FFN_DOWN);
+}
+
 graph_value blk_swiglu(struct build *b, int layer, graph_value x)
 {
-    return swiglu(b, layer, x, TENSOR_FFN_GATE, TENSOR_FFN_UP, TENSOR_FFN_DOWN);
+    return blk_ffn(b, layer, x, OP_ACT_SILU);
 }
 
 graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x)
 {
-    return swiglu(b, layer, x, TENSOR_FFN_GATE_SHEXP, TENSOR_FFN_UP_SHEXP, TENSOR_FFN_DOWN_SHEXP);
+    return ffn(b, layer, x, OP_ACT_SILU, TENSOR_FFN_GATE_SHEXP, TENSOR_FFN_UP_SHEXP,
+               TENSOR_FFN_DOWN_SHEXP);
 }

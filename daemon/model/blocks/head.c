@@ -8,10 +8,15 @@ void blk_head(struct build *b, graph_value x)
 
     if (!w->t.fmt)
         w = model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
-    x = blk_rmsnorm(b, graph_rows(b->g, x), TENSOR_OUTPUT_NORM, -1);
+    x = blk_norm(b, graph_rows(b->g, x), TENSOR_OUTPUT_NORM, -1);
     if (b->hp->pooling != POOLING_NONE) {
         graph_output(b->g, x);
         return;
     }
-    graph_output(b->g, graph_matmul1(b->g, x, w, model_weight(b->m, -1, TENSOR_OUTPUT, PART_BIAS)));
+    x = graph_matmul1(b->g, x, w, model_weight(b->m, -1, TENSOR_OUTPUT, PART_BIAS));
+    if (b->hp->logit_scale != 1.0f)
+        x = graph_scale(b->g, x, b->hp->logit_scale);
+    if (b->hp->final_soft_cap > 0.0f)
+        x = graph_softcap(b->g, x, b->hp->final_soft_cap);
+    graph_output(b->g, x);
 }

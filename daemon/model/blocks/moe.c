@@ -21,6 +21,11 @@ static const struct graph_weight *choice_bias(struct build *b, int layer)
     return w->t.fmt ? w : model_weight(b->m, layer, TENSOR_EXP_PROBS_B, PART_BARE);
 }
 
+static const struct graph_weight *bias_of(struct build *b, int layer, enum tensor_name name)
+{
+    return model_weight(b->m, layer, name, PART_BIAS);
+}
+
 graph_value blk_mixture(struct build *b, int layer, graph_value x)
 {
     graph_value y;
@@ -41,12 +46,16 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
         .gating = gating(b->hp),
         .normalise = opt->normalise,
         .scale = b->hp->expert_scale,
-        .act = OP_ACT_SILU,
+        .act = opt->act,
         .router = model_weight(b->m, layer, TENSOR_FFN_GATE_INP, PART_WEIGHT),
+        .router_bias = bias_of(b, layer, TENSOR_FFN_GATE_INP),
         .bias = choice_bias(b, layer),
         .gate = model_weight(b->m, layer, TENSOR_FFN_GATE_EXPS, PART_WEIGHT),
         .up = model_weight(b->m, layer, TENSOR_FFN_UP_EXPS, PART_WEIGHT),
         .down = model_weight(b->m, layer, TENSOR_FFN_DOWN_EXPS, PART_WEIGHT),
+        .gate_bias = bias_of(b, layer, TENSOR_FFN_GATE_EXPS),
+        .up_bias = bias_of(b, layer, TENSOR_FFN_UP_EXPS),
+        .down_bias = bias_of(b, layer, TENSOR_FFN_DOWN_EXPS),
     };
 
     return graph_moe(b->g, x, &moe);

@@ -26,6 +26,25 @@ static double want_embed(const struct bed *b, int o, size_t r, size_t i)
     return bed_weight(&b->op.src[0], 0, (size_t)b->run.tokens[r], i) * (double)b->op.p.embed.scale;
 }
 
+static double want_position(const struct bed *b, int o, size_t r, size_t i)
+{
+    (void)o;
+    return bed_weight(&b->op.src[0], 0, b->run.pos + r, i);
+}
+
+/* A table of positions, from the middle of it to its last row. */
+static int embed_positions(int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_EMBED}, .what = "by position", .want = want_position};
+
+    b.op.p.embed.by_position = true;
+    b.op.p.embed.scale = 1.0f;
+    b.op.src[0] = bed_f32(&b, 48, 20);
+    bed_out(&b, 0, 48, 13);
+    b.run = (struct op_run){.rows = 13, .pos = 7};
+    return CHECK(b);
+}
+
 int cases_EMBED(int *ret_run)
 {
     int bad = 0;
@@ -47,7 +66,7 @@ int cases_EMBED(int *ret_run)
         b.op.p.embed.scale = f % 2 ? 1.0f : 22.627417f;
         bad += CHECK(b);
     }
-    return bad;
+    return bad + embed_positions(ret_run);
 }
 
 /* -- ROPE_TABLE ----------------------------------------------------------------------- */
@@ -166,6 +185,53 @@ int cases_RMSNORM(int *ret_run)
     return bad;
 }
 
+/* -- LAYERNORM ------------------------------------------------------------------------- */
+
+static double want_layernorm(const struct bed *b, int o, size_t r, size_t i)
+{
+    size_t group = b->op.p.layernorm.group, first = i / group * group;
+    const struct tensor *w = &b->op.src[1], *bias = &b->op.src[2];
+    double mean = 0, sum = 0, y;
+
+    (void)o;
+    for (size_t j = first; j < first + group; j++)
+        mean += (double)src(b, 0, r, j) / (double)group;
+    for (size_t j = first; j < first + group; j++)
+        sum += pow((double)src(b, 0, r, j) - mean, 2);
+    y = ((double)src(b, 0, r, i) - mean) /
+        sqrt(sum / (double)group + (double)b->op.p.layernorm.eps);
+    if (w->fmt)
+        y *= (double)vec(b, 1, w->n[0] == group ? i - first : i);
+    return bias->fmt ? y + (double)vec(b, 2, bias->n[0] == group ? i - first : i) : y;
+}
+
+int cases_LAYERNORM(int *ret_run)
+{
+    static const struct {
+        size_t width, group, weights, bias;
+    } shapes[] = {{64, 64, 64, 64},     {576, 576, 576, 0},  {1000, 1000, 0, 0},
+                  {512, 128, 128, 128}, {384, 96, 384, 384}, {5, 5, 5, 5}};
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct bed b = {
+            .op = {.kind = OP_LAYERNORM}, .nmse = 1e-12, .want = want_layernorm, .row_src = 1};
+
+        snprintf(b.what, sizeof(b.what), "%zu by %zu", shapes[i].width, shapes[i].group);
+        b.op.p.layernorm.eps = 1e-5f;
+        b.op.p.layernorm.group = shapes[i].group;
+        b.op.src[0] = bed_f32(&b, shapes[i].width, 10);
+        if (shapes[i].weights)
+            b.op.src[1] = bed_f32(&b, shapes[i].weights, 1);
+        if (shapes[i].bias)
+            b.op.src[2] = bed_f32(&b, shapes[i].bias, 1);
+        bed_out(&b, 0, shapes[i].width, 10);
+        b.run.rows = 10;
+        bad += CHECK(b);
+    }
+    return bad;
+}
+
 /* -- QUANTIZE --------------------------------------------------------------------------- */
 
 int cases_QUANTIZE(int *ret_run)
@@ -276,6 +342,9 @@ static double want_glu(const struct bed *b, int o, size_t r, size_t i)
     case OP_ACT_SILU: return x / (1 + exp(-x)) * up;
     case OP_ACT_GELU: return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))) * up;
     case OP_ACT_RELU2: return x > 0 ? x * x * up : 0;
+    case OP_ACT_CLAMPED:
+        x = fmin(x, 7.0);
+        return x / (1 + exp(-1.702 * x)) * (fmax(-7.0, fmin(7.0, up)) + 1);
     }
     return NAN;
 }
@@ -285,9 +354,9 @@ int cases_GLU(int *ret_run)
     static const size_t widths[] = {1, 17, 96, 1536};
     int bad = 0;
 
-    for (int act = 0; act <= OP_ACT_RELU2; act++)
+    for (int act = 0; act <= OP_ACT_CLAMPED; act++)
         for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
-            for (int up = act == OP_ACT_RELU2 ? 0 : 1; up < 2; up++) {
+            for (int up = act == OP_ACT_RELU2 || act == OP_ACT_GELU ? 0 : 1; up < 2; up++) {
                 struct bed b = {
                     .op = {.kind = OP_GLU}, .nmse = 1e-12, .want = want_glu, .row_src = 3};
 
@@ -329,11 +398,49 @@ static double want_scale(const struct bed *b, int o, size_t r, size_t i)
     return (double)src(b, 0, r, i) * (double)b->op.p.scale.s;
 }
 
+static double want_temperature(const struct bed *b, int o, size_t r, size_t i)
+{
+    double steps = floor((double)(b->run.pos + r) / b->op.p.scale.step);
+
+    return want_scale(b, o, r, i) * (1 + (double)b->op.p.scale.temperature * log(1 + steps));
+}
+
 int cases_SCALE(int *ret_run)
 {
-    struct bed b = {.op = {.kind = OP_SCALE}, .nmse = 1e-13, .want = want_scale, .row_src = 1};
+    int bad = 0;
 
-    b.op.p.scale.s = 0.22f;
+    for (int temperature = 0; temperature < 2; temperature++) {
+        struct bed b = {.op = {.kind = OP_SCALE}, .nmse = 1e-13, .want = want_scale, .row_src = 1};
+
+        b.op.p.scale.s = 0.22f;
+        b.op.src[0] = bed_f32(&b, 333, 13);
+        bed_out(&b, 0, 333, 13);
+        b.run.rows = 13;
+        if (temperature) {
+            snprintf(b.what, sizeof(b.what), "by position");
+            b.want = want_temperature;
+            b.op.p.scale.temperature = 0.3f;
+            b.op.p.scale.step = 4;
+            b.run.pos = 30;
+        }
+        bad += CHECK(b);
+    }
+    return bad;
+}
+
+static double want_softcap(const struct bed *b, int o, size_t r, size_t i)
+{
+    double cap = (double)b->op.p.softcap.cap;
+
+    (void)o;
+    return cap * tanh((double)src(b, 0, r, i) / cap);
+}
+
+int cases_SOFTCAP(int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_SOFTCAP}, .nmse = 1e-12, .want = want_softcap, .row_src = 1};
+
+    b.op.p.softcap.cap = 1.5f;
     b.op.src[0] = bed_f32(&b, 333, 13);
     bed_out(&b, 0, 333, 13);
     b.run.rows = 13;

@@ -262,6 +262,11 @@ int cases_ATTENTION(int *ret_run)
 
 /* -- MOE ------------------------------------------------------------------------------------ */
 
+static double bias_of(const struct op *op, int src, size_t expert, size_t i)
+{
+    return op->src[src].fmt ? (double)tensor_f32(&op->src[src], expert)[i] : 0.0;
+}
+
 /* Gate and up of a pair in double; the reference of the middle is not quantised. */
 static void moe_middle(const struct bed *b, size_t r, size_t expert, double *mid)
 {
@@ -271,6 +276,13 @@ static void moe_middle(const struct bed *b, size_t r, size_t expert, double *mid
         double g = dot(&op->src[3], expert, i, op->p.moe.in_act, &op->src[0], r);
         double u = dot(&op->src[4], expert, i, op->p.moe.in_act, &op->src[0], r);
 
+        g += bias_of(op, 6, expert, i);
+        u += bias_of(op, 7, expert, i);
+        if (op->p.moe.act == OP_ACT_CLAMPED) {
+            g = fmin(g, 7.0);
+            mid[i] = g / (1 + exp(-1.702 * g)) * (fmax(-7.0, fmin(7.0, u)) + 1);
+            continue;
+        }
         mid[i] = g / (1 + exp(-g)) * u;
     }
 }
@@ -284,7 +296,7 @@ static double want_moe(const struct bed *b, int o, size_t r, size_t i)
     (void)o;
     for (size_t k = 0; k < used; k++) {
         int32_t expert = ((const int32_t *)tensor_row(&op->src[1], r))[k];
-        double *mid = b->truth + k * ff, y = 0;
+        double *mid = b->truth + k * ff, y;
         float down[MAX_N];
 
         if (i == 0)
@@ -292,6 +304,7 @@ static double want_moe(const struct bed *b, int o, size_t r, size_t i)
         op->src[5].fmt->to_f32((const char *)op->src[5].data +
                                    (size_t)expert * op->src[5].stride[2] + i * op->src[5].stride[1],
                                down, ff);
+        y = bias_of(op, 8, (size_t)expert, i);
         for (size_t j = 0; j < ff; j++)
             y += (double)down[j] * mid[j];
         sum += y * (double)tensor_f32(&op->src[2], r)[k];
@@ -299,19 +312,22 @@ static double want_moe(const struct bed *b, int o, size_t r, size_t i)
     return sum;
 }
 
-static int moe(const char *in, const char *down, unsigned experts, unsigned used, size_t rows,
+/* Negative experts: as many, with biases and the clamped activation. */
+static int moe(const char *in, const char *down, int n_expert, unsigned used, size_t rows,
                int *ret_run)
 {
+    unsigned experts = (unsigned)abs(n_expert);
     const struct format *f = format_of_name(in), *d = format_of_name(down);
     size_t width = 256, ff = 512;
     struct bed b = {.op = {.kind = OP_MOE}, .want = want_moe, .row_src = 7};
 
-    snprintf(b.what, sizeof(b.what), "%s/%s, %u of %u, rows %zu", in, down, used, experts, rows);
+    snprintf(b.what, sizeof(b.what), "%s/%s, %u of %u, rows %zu%s", in, down, used, experts, rows,
+             n_expert < 0 ? ", biases" : "");
     /* The middle is quantised by the op and not by the reference. */
     b.nmse = d->act == ACT_F32 ? 1e-10 : 1e-3;
     b.op.p.moe.n_expert = experts;
     b.op.p.moe.n_used = used;
-    b.op.p.moe.act = OP_ACT_SILU;
+    b.op.p.moe.act = n_expert < 0 ? OP_ACT_CLAMPED : OP_ACT_SILU;
     b.op.p.moe.in_act = f->act;
     b.op.p.moe.mid_act = d->act;
     b.op.src[0] = bed_act(&b, f->act, width, rows);
@@ -333,6 +349,8 @@ static int moe(const char *in, const char *down, unsigned experts, unsigned used
     b.op.src[3] = bed_weights(&b, f, width, ff, experts);
     b.op.src[4] = bed_weights(&b, f, width, ff, experts);
     b.op.src[5] = bed_weights(&b, d, ff, width, experts);
+    for (int i = 0; i < 3 && n_expert < 0; i++)
+        b.op.src[6 + i] = bed_f32(&b, i == 2 ? width : ff, experts);
     bed_out(&b, 0, width, rows);
     b.truth = bed_alloc(&b, used * ff * sizeof(double));
     b.run.rows = rows;
@@ -348,6 +366,9 @@ int cases_MOE(int *ret_run)
     bad += moe("q4_k", "q4_k", 4, 2, 25, ret_run);
     bad += moe("q8_0", "q8_0", 5, 3, 17, ret_run);
     bad += moe("mxfp4", "mxfp4", 6, 4, 11, ret_run);
+    bad += moe("mxfp4", "mxfp4", -8, 2, 1, ret_run);
+    bad += moe("mxfp4", "mxfp4", -4, 2, 19, ret_run);
+    bad += moe("f16", "f32", -3, 2, 5, ret_run);
     bad += moe("f16", "f32", 3, 1, 7, ret_run);
     bad += moe("q4_k", "q8_0", 16, 8, 6, ret_run);
     return bad;

@@ -223,7 +223,7 @@ START_TEST(groups_of_experts_must_hold_the_chosen)
 }
 END_TEST
 
-START_TEST(a_gate_alone_passes_for_squared_relu_only)
+START_TEST(a_gate_alone_passes_for_activations_that_have_it_only)
 {
     struct op op = {.kind = OP_GLU};
 
@@ -232,6 +232,50 @@ START_TEST(a_gate_alone_passes_for_squared_relu_only)
     accepted(&op);
     op.p.glu.act = OP_ACT_SILU;
     refused(&op, "second factor");
+}
+END_TEST
+
+START_TEST(biases_of_another_number_of_experts_are_refused)
+{
+    struct op op = {.kind = OP_MOE, .p.moe = {.n_expert = 4, .n_used = 2}};
+
+    op.dst[0] = op.src[0] = f32(8, 1);
+    op.src[1] = op.src[2] = f32(2, 1);
+    op.src[3] = op.src[4] = tensor_make(format_of_name("f32"), NULL, 8, 16, 4, 1);
+    op.src[5] = tensor_make(format_of_name("f32"), NULL, 16, 8, 4, 1);
+    accepted(&op);
+    op.src[6] = f32(16, 4);
+    op.src[8] = f32(8, 4);
+    accepted(&op);
+    op.src[7] = f32(16, 3);
+    refused(&op, "3 rows for 4 experts");
+}
+END_TEST
+
+START_TEST(a_layer_norm_wants_a_bias_as_wide_as_its_weights)
+{
+    struct op op = {.kind = OP_LAYERNORM, .p.layernorm = {.group = 8}};
+
+    op.dst[0] = op.src[0] = f32(8, 2);
+    op.src[1] = op.src[2] = f32(8, 1);
+    accepted(&op);
+    op.src[2] = f32(7, 1);
+    refused(&op, "the bias has 7");
+    op.src[2] = f32(8, 1);
+    op.p.layernorm.group = 3;
+    refused(&op, "do not divide");
+}
+END_TEST
+
+START_TEST(a_cap_that_is_not_positive_is_refused)
+{
+    struct op op = {.kind = OP_SOFTCAP};
+
+    op.dst[0] = op.src[0] = f32(8, 2);
+    op.p.softcap.cap = 30.0f;
+    accepted(&op);
+    op.p.softcap.cap = 0.0f;
+    refused(&op, "not positive");
 }
 END_TEST
 
@@ -275,8 +319,11 @@ TCase *tcase_backends_op(void)
     tcase_add_test(tc, caches_of_another_shape_are_refused);
     tcase_add_test(tc, a_router_of_too_many_experts_is_refused);
     tcase_add_test(tc, groups_of_experts_must_hold_the_chosen);
-    tcase_add_test(tc, a_gate_alone_passes_for_squared_relu_only);
+    tcase_add_test(tc, a_gate_alone_passes_for_activations_that_have_it_only);
     tcase_add_test(tc, rope_that_cannot_pair_its_dimensions_is_refused);
+    tcase_add_test(tc, biases_of_another_number_of_experts_are_refused);
+    tcase_add_test(tc, a_layer_norm_wants_a_bias_as_wide_as_its_weights);
+    tcase_add_test(tc, a_cap_that_is_not_positive_is_refused);
     tcase_add_test(tc, an_unknown_op_is_refused);
     return tc;
 }

@@ -78,7 +78,7 @@ static void set_up(void)
                            .expert = -1};
 
         weights[i] = (struct graph_weight){tensor_make(t->fmt, NULL, t->dims[0], t->dims[1], 1, 1),
-                                           residency_add(residency, &e)};
+                                           residency_add(residency, &e), 0};
     }
     ck_assert_int_eq(residency_load(residency, NULL, NULL, NULL, &err), 0);
     ck_assert_int_eq(sequence_create(&l, ledger, &recorder_ops, &device, "test", &sequence, &err),

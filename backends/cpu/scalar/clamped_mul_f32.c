@@ -1,0 +1,11 @@
+/* Clamped SwiGLU; the definition of its bits is in math.h. */
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/math.h"
+
+KERNEL(clamped_mul, f32, scalar);
+
+void clamped_mul_f32_scalar(const float *gate, const float *up, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = math_clamped(gate[i]) * (math_clamp(up[i]) + 1.0f);
+}
