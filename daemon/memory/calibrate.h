@@ -7,7 +7,7 @@
  * named by device and file system.
  *
  * The rate is what reads of a slice's size reach at the chosen window; the
- * window is the smallest that comes within 5 % of the best.  Direct wins unless
+ * window is the smallest that comes within a tenth of the best.  Direct wins unless
  * the file system refuses it: what is read buffered costs several times the CPU
  * and would have to be dropped from the page cache again for the budget to hold.
  *

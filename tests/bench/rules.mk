@@ -31,3 +31,11 @@ $(B)/tests/replay: $(call obj,tests/bench/replay.c $(lib_src)) $(B)/libsupport.a
 .PHONY: replay
 replay: $(B)/tests/replay ## hit rates of traces, recorded or invented, by cache size [ARGS="--slots 122,559 FILE|u|l|d"]
 	$(B)/tests/replay $(ARGS)
+
+# The reader against the drive; see read_drive.c.
+$(B)/tests/read_drive: $(call obj,tests/bench/read_drive.c $(lib_src))
+	$(call link,$^)
+
+.PHONY: read-drive
+read-drive: $(B)/tests/read_drive ## what the drive and the reader give [MODEL=FILE ARGS="--slice BYTES --pool"]
+	$(B)/tests/read_drive $(ARGS) $(MODEL)

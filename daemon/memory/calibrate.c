@@ -1,0 +1,381 @@
+/*
+ * Measuring a drive and keeping the figures.  See calibrate.h.
+ *
+ * All cells of the table go through the reader itself, so that what is measured
+ * is what will be had, engine and all.
+ */
+
+#include "daemon/memory/calibrate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/json.h"
+
+#define DEPTH_MAX     16
+#define IN_FLIGHT_MAX ((size_t)16 << 20) /* bytes of all buffers */
+#define SMALLEST_FILE ((size_t)64 << 20) /* below: what is measured is not kept */
+#define ROUNDS        2                  /* of all cells; the better one counts: noise only slows */
+#define LAST_CELLS    4                  /* the last measurement is as long as so many */
+#define CELLS         (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_CELLS)
+#define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
+#define NEARLY        0.95
+#define STATE_VERSION 1
+#define STATE_MAX     16384
+
+const size_t calibrate_sizes[CALIBRATE_SIZES] = {256 << 10, 1 << 20, 2 << 20};
+const unsigned calibrate_depths[CALIBRATE_DEPTHS] = {1, 2, 4, 8, 16};
+
+struct cell {
+    double rate; /* bytes a second; 0: not measured */
+    double cpu_s_per_gib;
+};
+
+struct trial {
+    int fd;
+    size_t file_bytes;
+    char *buffers; /* IN_FLIGHT_MAX */
+    struct read reads[DEPTH_MAX];
+    uint64_t turn;     /* walks over the file, so that no range is read twice soon */
+    size_t cell_bytes; /* a cell ends at the first of these two */
+    int64_t cell_us;
+};
+
+size_t calibrate_staging_bytes(void)
+{
+    return alloc_page_round(IN_FLIGHT_MAX);
+}
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* A range of this size, far from the ones before it. */
+static void place(struct trial *t, struct read *rd, size_t size)
+{
+    uint64_t n = t->file_bytes / size;
+    uint64_t i = n ? t->turn++ * 0x9e3779b97f4a7c15ULL % n : 0;
+
+    rd->offset = i * size;
+    rd->bytes = MIN(size, t->file_bytes - rd->offset);
+    rd->name = "of the drive's trial";
+}
+
+/* Keeps depth reads in flight for a while; the clock starts when the first has landed. */
+static int run_cell(struct trial *t, size_t size, unsigned depth, bool buffered, struct cell *ret,
+                    struct err *err)
+{
+    struct reader_drive drive = {.window = depth, .segment_bytes = size, .buffered = buffered};
+    struct reader_options options = {.drives = &drive};
+    struct reader *r;
+    struct read *one[1];
+    size_t bytes = 0;
+    int64_t t0 = 0, now = 0, end = clock_us() + t->cell_us;
+    double cpu0 = 0;
+    int rc = reader_create(&t->fd, 1, &options, &r, err);
+
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; i < depth; i++) {
+        t->reads[i] = (struct read){.buffer = t->buffers + i * size, .capacity = size};
+        place(t, &t->reads[i], size);
+        one[0] = &t->reads[i];
+        reader_submit(r, one, 1);
+    }
+    while (reader_wait(r, 1, one, 1)) {
+        rc = read_check(one[0], err);
+        if (rc < 0)
+            break;
+        now = clock_us();
+        if (t0) {
+            bytes += one[0]->bytes;
+        } else {
+            t0 = now;
+            cpu0 = cpu_seconds();
+        }
+        if (now >= end || bytes >= t->cell_bytes)
+            break;
+        place(t, one[0], size);
+        reader_submit(r, one, 1);
+    }
+    if (rc == 0 && now > t0) {
+        double gib = (double)bytes / (double)(1 << 30);
+
+        ret->rate = (double)bytes / ((double)(now - t0) / 1e6);
+        ret->cpu_s_per_gib = (cpu_seconds() - cpu0) / gib;
+    }
+    reader_destroy(r);
+    return rc;
+}
+
+static bool fits(size_t size, unsigned depth, const struct trial *t)
+{
+    return size * depth <= IN_FLIGHT_MAX && size * depth * 2 <= MAX(t->file_bytes, (size_t)1);
+}
+
+struct table {
+    struct cell direct[CALIBRATE_SIZES][CALIBRATE_DEPTHS];
+    struct cell buffered; /* the middle size and depth */
+};
+
+static void keep_better(struct cell *best, const struct cell *c)
+{
+    if (c->rate > best->rate)
+        *best = *c;
+}
+
+static int measure_all(struct trial *t, bool direct, struct table *ret, struct err *err)
+{
+    const size_t size = calibrate_sizes[1];
+    const unsigned depth = calibrate_depths[2];
+
+    for (int round = 0; round < ROUNDS; round++) {
+        struct cell c = {0};
+        int rc;
+
+        for (int i = 0; i < CALIBRATE_SIZES; i++)
+            for (int k = 0; k < CALIBRATE_DEPTHS; k++) {
+                if (!fits(calibrate_sizes[i], calibrate_depths[k], t))
+                    continue;
+                c = (struct cell){0};
+                rc = run_cell(t, calibrate_sizes[i], calibrate_depths[k], !direct, &c, err);
+                if (rc < 0)
+                    return rc;
+                keep_better(&ret->direct[i][k], &c);
+            }
+        c = (struct cell){0};
+        if (direct && fits(size, depth, t)) {
+            rc = run_cell(t, size, depth, true, &c, err);
+            if (rc < 0)
+                return rc;
+            keep_better(&ret->buffered, &c);
+        }
+    }
+    return 0;
+}
+
+/* ---- what the table says ---- */
+
+static void choose(const struct table *t, struct calibration *c)
+{
+    double best = 0, best_of_size[CALIBRATE_SIZES] = {0};
+    int size = 1, depth;
+
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        for (int k = 0; k < CALIBRATE_DEPTHS; k++) {
+            c->rates[i][k] = t->direct[i][k].rate;
+            best_of_size[i] = MAX(best_of_size[i], t->direct[i][k].rate);
+        }
+    for (int i = 0; i < CALIBRATE_SIZES;
+         i++) /* the largest that is nearly the best: whole slices */
+        best = MAX(best, best_of_size[i]);
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        if (best_of_size[i] >= NEARLY * best)
+            size = i;
+    for (depth = 0; depth < CALIBRATE_DEPTHS - 1; depth++)
+        if (t->direct[size][depth].rate >= NEARLY * best_of_size[size] &&
+            calibrate_depths[depth] >= WINDOW_LEAST)
+            break;
+    while (depth && t->direct[size][depth].rate == 0)
+        depth--;
+    c->segment_bytes = calibrate_sizes[size];
+    c->window = calibrate_depths[depth];
+    c->rate = t->direct[size][depth].rate;
+    c->cpu_s_per_gib = t->direct[size][depth].cpu_s_per_gib;
+    c->buffered_rate = t->buffered.rate;
+    c->buffered_cpu_s_per_gib = t->buffered.cpu_s_per_gib;
+}
+
+/* The chosen way again, for longer: the best of many cells is partly luck. */
+static int measure_chosen(struct trial *t, struct calibration *c, struct err *err)
+{
+    struct cell cell = {0};
+    int r;
+
+    t->cell_us *= LAST_CELLS;
+    t->cell_bytes *= LAST_CELLS;
+    if (!c->rate) /* a file too small for any cell */
+        c->window = 1;
+    r = run_cell(t, c->segment_bytes, c->window, !c->direct, &cell, err);
+    if (r >= 0 && cell.rate > 0) {
+        c->rate = cell.rate;
+        c->cpu_s_per_gib = cell.cpu_s_per_gib;
+    }
+    c->window = MAX(c->window, WINDOW_LEAST);
+    return r;
+}
+
+static void explain(struct calibration *c)
+{
+    size_t n = (size_t)snprintf(
+        c->why, sizeof c->why, "%s: %.2f GB/s with %u reads in flight, %.2f s of CPU per GiB",
+        c->direct ? "direct" : "buffered, the file system has no direct I/O", c->rate / 1e9,
+        c->window, c->cpu_s_per_gib);
+
+    if (c->buffered_rate > 0)
+        snprintf(c->why + n, sizeof c->why - n,
+                 "; buffered %.2f GB/s, %.2f s, and a copy in the page cache",
+                 c->buffered_rate / 1e9, c->buffered_cpu_s_per_gib);
+}
+
+/* ---- what is kept ---- */
+
+static int name_drive(int fd, struct calibration *c, struct err *err)
+{
+    struct stat st;
+    struct statfs fs;
+
+    if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+        return err_set(err, ERR_IO, "the file system of a model file does not answer");
+    snprintf(c->key, sizeof c->key, "%u-%u-%lx-%x%x", major(st.st_dev), minor(st.st_dev),
+             (unsigned long)fs.f_type, (unsigned)fs.f_fsid.__val[0], (unsigned)fs.f_fsid.__val[1]);
+    return 0;
+}
+
+static char *state_path(const char *dir, const struct calibration *c)
+{
+    return xasprintf("%s/drive-%s.json", dir, c->key);
+}
+
+static void save(const char *dir, const struct calibration *c)
+{
+    char *path = state_path(dir, c);
+    json_t *rates = json_array();
+    json_t *all;
+    struct str text = {0};
+
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        for (int k = 0; k < CALIBRATE_DEPTHS; k++)
+            json_array_append_new(rates, json_real(c->rates[i][k]));
+    all = json_pack("{s:i, s:b, s:i, s:I, s:f, s:f, s:f, s:f, s:o}", "version", STATE_VERSION,
+                    "direct", c->direct, "window", (int)c->window, "segment_bytes",
+                    (json_int_t)c->segment_bytes, "rate", c->rate, "cpu_s_per_gib",
+                    c->cpu_s_per_gib, "buffered_rate", c->buffered_rate, "buffered_cpu_s_per_gib",
+                    c->buffered_cpu_s_per_gib, "rates", rates);
+    json_dump_to(all, &text);
+    str_addc(&text, '\n');
+    if (file_make_dirs(dir, 0750, NULL) >= 0)
+        file_replace(path, text.p, text.len, 0640, NULL); /* else it is measured again next time */
+    json_decref(all);
+    str_clear(&text);
+    free(path);
+}
+
+/* The fields of a kept file; what is missing or odd makes it worthless. */
+static bool take(const json_t *all, struct calibration *c)
+{
+    int64_t version = 0, window = 0, segment = 0;
+    const json_t *rates = json_object_get(all, "rates");
+
+    if (json_get_int(all, "version", STATE_VERSION, STATE_VERSION, &version, NULL) != 1 ||
+        json_get_bool(all, "direct", &c->direct, NULL) != 1 ||
+        json_get_int(all, "window", 1, READER_WINDOW_MAX, &window, NULL) != 1 ||
+        json_get_int(all, "segment_bytes", READER_ALIGN, 1 << 30, &segment, NULL) != 1 ||
+        json_get_double(all, "rate", 1, 1e15, &c->rate, NULL) != 1 ||
+        json_get_double(all, "cpu_s_per_gib", 0, 1e6, &c->cpu_s_per_gib, NULL) != 1 ||
+        json_get_double(all, "buffered_rate", 0, 1e15, &c->buffered_rate, NULL) != 1 ||
+        json_get_double(all, "buffered_cpu_s_per_gib", 0, 1e6, &c->buffered_cpu_s_per_gib, NULL) !=
+            1 ||
+        json_array_size(rates) != CALIBRATE_SIZES * CALIBRATE_DEPTHS)
+        return false;
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        for (int k = 0; k < CALIBRATE_DEPTHS; k++)
+            c->rates[i][k] =
+                json_number_value(json_array_get(rates, (size_t)(i * CALIBRATE_DEPTHS + k)));
+    c->window = (unsigned)window;
+    c->segment_bytes = (size_t)segment;
+    return true;
+}
+
+static bool load(const char *dir, struct calibration *c)
+{
+    char *path = state_path(dir, c);
+    struct calibration got = *c;
+    struct str text = {0};
+    json_t *all = NULL;
+    bool ok = file_read_all(path, STATE_MAX, &text, NULL) >= 0 &&
+              json_parse(str_text(&text), text.len, &all, NULL) >= 0 && take(all, &got);
+
+    if (ok) {
+        *c = got;
+        c->from_file = true;
+        explain(c);
+    }
+    json_decref(all);
+    str_clear(&text);
+    free(path);
+    return ok;
+}
+
+static bool reads_direct(int fd)
+{
+    struct reader *r;
+    struct reader_stats s = {0};
+
+    if (reader_create(&fd, 1, NULL, &r, NULL) == 0) {
+        reader_stats(r, &s);
+        reader_destroy(r);
+    }
+    return s.direct;
+}
+
+int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,
+                    struct err *err)
+{
+    struct calibration c = {0};
+    struct trial t = {.fd = fd};
+    struct table table = {0};
+    struct stat st;
+    int r = name_drive(fd, &c, err);
+
+    if (r < 0)
+        return r;
+    if (options->state_dir && !options->again && load(options->state_dir, &c)) {
+        *ret = c;
+        return 0;
+    }
+    if (fstat(fd, &st) < 0 || st.st_size <= 0)
+        return err_set(err, ERR_IO, "an empty file says nothing about its drive");
+    t.file_bytes = (size_t)st.st_size;
+    t.cell_bytes = (options->most_bytes ? options->most_bytes : CALIBRATE_BYTES) / CELLS;
+    t.cell_us = (options->most_ms ? options->most_ms : CALIBRATE_MS) * 1000 / CELLS;
+    /* Huge pages, as slots are: a read is then a few pieces for the drive instead of hundreds, and
+     * three times as fast on a virtio disk. */
+    t.buffers = alloc_pages(IN_FLIGHT_MAX, 1);
+    if (!t.buffers)
+        return err_set(err, ERR_NOMEM, "the kernel has no %zu bytes for read buffers",
+                       IN_FLIGHT_MAX);
+    c.direct = reads_direct(fd);
+    r = measure_all(&t, c.direct, &table, err);
+    if (r >= 0) {
+        choose(&table, &c);
+        r = measure_chosen(&t, &c, err);
+    }
+    free_pages(t.buffers, IN_FLIGHT_MAX);
+    if (r < 0)
+        return r;
+    explain(&c);
+    if (options->state_dir && t.file_bytes >= SMALLEST_FILE && c.rate > 0)
+        save(options->state_dir, &c);
+    *ret = c;
+    return 0;
+}
+
+struct reader_drive calibrate_reader(const struct calibration *c)
+{
+    return (struct reader_drive){
+        .window = c->window, .segment_bytes = c->segment_bytes, .buffered = !c->direct};
+}

@@ -1,0 +1,187 @@
+/*
+ * How near the reader comes to the drive: the calibration's table, then slices of
+ * an expert's size at places of no order, as decode reads them, against plain
+ * preads of one thread and against the calibrated rate.
+ *
+ *     read_drive [--slice BYTES] [--seconds S] [--pool] [--buffered] [--registered] FILE
+ */
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "daemon/memory/calibrate.h"
+
+#define N_SLOTS 24
+
+struct options {
+    size_t slice;
+    double seconds;
+    bool pool, buffered, registered;
+};
+
+static double cpu_seconds(void)
+{
+    struct rusage u;
+
+    getrusage(RUSAGE_SELF, &u);
+    return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+}
+
+/* The slice of this number; off the block boundary, as tensor data is. */
+static uint64_t slice_at(uint64_t i, size_t slice, uint64_t file_bytes)
+{
+    return i * 0x9e3779b97f4a7c15ULL % (file_bytes / slice - 1) * slice + 1824;
+}
+
+static void tell(const char *what, double bytes, double seconds, double cpu, double of)
+{
+    printf("%-28s %7.2f GB/s  %5.3f s of CPU per GiB", what, bytes / seconds / 1e9,
+           cpu / (bytes / (double)(1 << 30)));
+    if (of > 0)
+        printf("  %5.1f %% of calibrated", 100 * bytes / seconds / of);
+    printf("\n");
+}
+
+static void plain(int fd, const struct options *o, uint64_t file_bytes, double of)
+{
+    char link[64];
+    size_t cap = reader_slot_bytes_any(o->slice);
+    char *buf = alloc_pages(cap, 1);
+    double bytes = 0, cpu = cpu_seconds();
+    int64_t t0 = clock_us();
+    uint64_t turn = 0;
+    int direct;
+
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    direct = open(link, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    while ((double)(clock_us() - t0) / 1e6 < o->seconds && direct >= 0) {
+        uint64_t at = slice_at(turn++, o->slice, file_bytes);
+        ssize_t got = pread(direct, buf, reader_slot_bytes(at, o->slice),
+                            (off_t)(at / READER_ALIGN * READER_ALIGN));
+
+        if (got < 0)
+            break;
+        bytes += (double)got;
+    }
+    if (bytes > 0)
+        tell("pread, one thread, direct", bytes, (double)(clock_us() - t0) / 1e6,
+             cpu_seconds() - cpu, of);
+    if (direct >= 0)
+        close(direct);
+    free_pages(buf, cap);
+}
+
+static int through_reader(int fd, const struct options *o, const struct calibration *c,
+                          uint64_t file_bytes)
+{
+    struct reader_drive drive = calibrate_reader(c);
+    struct reader_options ro = {.drives = &drive, .engine = o->pool ? READER_POOL : READER_AUTO};
+    size_t cap = reader_slot_bytes_any(o->slice);
+    char *slots = alloc_pages(N_SLOTS * cap, 1);
+    struct read reads[N_SLOTS] = {0}, *done[N_SLOTS];
+    struct reader *r = NULL;
+    struct reader_stats s;
+    struct err err = {0};
+    uint64_t turn = 0;
+    int64_t t0;
+    double cpu;
+
+    drive.buffered |= o->buffered;
+    if (!slots || reader_create(&fd, 1, &ro, &r, &err) < 0) {
+        fprintf(stderr, "read_drive: %s\n", err.text);
+        return 1;
+    }
+    memset(slots, 1, N_SLOTS * cap);
+    if (o->registered && !reader_register(r, slots, N_SLOTS * cap))
+        printf("(the kernel refuses to register buffers)\n");
+    t0 = clock_us();
+    cpu = cpu_seconds();
+    for (unsigned i = 0; i < N_SLOTS; i++) {
+        reads[i] = (struct read){.buffer = slots + i * cap, .capacity = cap, .name = "slice"};
+        done[i] = &reads[i];
+    }
+    for (unsigned n = N_SLOTS; n;) {
+        bool more = (double)(clock_us() - t0) / 1e6 < o->seconds;
+
+        for (unsigned i = 0; more && i < n; i++) {
+            done[i]->offset = slice_at(turn++, o->slice, file_bytes);
+            done[i]->bytes = o->slice;
+        }
+        if (more)
+            reader_submit(r, done, n);
+        n = reader_wait(r, 1, done, N_SLOTS);
+        for (unsigned i = 0; i < n; i++)
+            if (read_check(done[i], &err) < 0)
+                fprintf(stderr, "read_drive: %s\n", err.text);
+    }
+    reader_stats(r, &s);
+    printf("%s, %s, window %u, %.2f %% over-read\n", s.engine, s.direct ? "direct" : "buffered",
+           s.window, 100.0 * (double)(s.read_bytes - s.wanted_bytes) / (double)s.wanted_bytes);
+    tell("reader", (double)s.read_bytes, (double)(clock_us() - t0) / 1e6, cpu_seconds() - cpu,
+         c->rate);
+    reader_destroy(r);
+    free_pages(slots, N_SLOTS * cap);
+    return 0;
+}
+
+static void print_table(const struct calibration *c)
+{
+    printf("GB/s by size and reads in flight:\n        ");
+    for (int k = 0; k < CALIBRATE_DEPTHS; k++)
+        printf("%7u", calibrate_depths[k]);
+    for (int i = 0; i < CALIBRATE_SIZES; i++) {
+        printf("\n%5zu KiB", calibrate_sizes[i] >> 10);
+        for (int k = 0; k < CALIBRATE_DEPTHS; k++)
+            printf("%7.2f", c->rates[i][k] / 1e9);
+    }
+    printf("\n%s\n", c->why);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct option words[] = {
+        {"slice", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
+        {"pool", no_argument, NULL, 'p'},        {"buffered", no_argument, NULL, 'b'},
+        {"registered", no_argument, NULL, 'r'},  {0}};
+    struct options o = {.slice = 884736, .seconds = 1};
+    struct calibrate_options co = {.again = true};
+    struct calibration c;
+    struct err err = {0};
+    struct stat st;
+    int64_t t0;
+    int opt, fd, rc;
+
+    while ((opt = getopt_long(argc, argv, "", words, NULL)) >= 0)
+        switch (opt) {
+        case 's': o.slice = strtoull(optarg, NULL, 10); break;
+        case 't': o.seconds = strtod(optarg, NULL); break;
+        case 'p': o.pool = true; break;
+        case 'b': o.buffered = true; break;
+        case 'r': o.registered = true; break;
+        default: return 2;
+        }
+    fd = optind < argc ? open(argv[optind], O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0 || fstat(fd, &st) < 0 || !o.slice || (size_t)st.st_size < 4 * o.slice) {
+        fprintf(stderr, "read_drive: it needs a file of several slices\n");
+        return 2;
+    }
+    t0 = clock_us();
+    if (calibrate_drive(fd, &co, &c, &err) < 0) {
+        fprintf(stderr, "read_drive: %s\n", err.text);
+        return 1;
+    }
+    printf("calibrated in %.2f s\n", (double)(clock_us() - t0) / 1e6);
+    print_table(&c);
+    rc = through_reader(fd, &o, &c, (uint64_t)st.st_size);
+    plain(fd, &o, (uint64_t)st.st_size, c.rate);
+    close(fd);
+    return rc;
+}

@@ -1,0 +1,176 @@
+/* A drive is measured once and then known. */
+#include <check.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/file.h"
+#include "daemon/memory/calibrate.h"
+
+TCase *tcase_memory_calibrate(void);
+
+#define MIB ((size_t)1 << 20)
+
+static char dir[64]; /* holds the file, and state/ */
+static char *state_dir;
+static int fd;
+
+static void set_up(void)
+{
+    char *path;
+
+    snprintf(dir, sizeof dir, "/tmp/rnbd-calibrate-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    state_dir = file_join(dir, "state");
+    path = file_join(dir, "model");
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, 80 * (off_t)MIB), 0);
+    free(path);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st, (void)kind, (void)ftw;
+    return remove(path);
+}
+
+static void tear_down(void)
+{
+    close(fd);
+    ck_assert_int_eq(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    free(state_dir);
+}
+
+static struct calibration calibrate(bool again)
+{
+    struct calibrate_options o = {.state_dir = state_dir, .again = again, .most_ms = 60};
+    struct calibration c;
+    struct err err = {0};
+
+    ck_assert_msg(calibrate_drive(fd, &o, &c, &err) == 0, "%s", err.text);
+    return c;
+}
+
+/* The one file of the state folder; NULL when there is none. */
+static char *kept(void)
+{
+    DIR *d = opendir(state_dir);
+    struct dirent *e;
+    char *path = NULL;
+
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] != '.') {
+            ck_assert_ptr_null(path);
+            path = file_join(state_dir, e->d_name);
+        }
+    if (d)
+        closedir(d);
+    return path;
+}
+
+START_TEST(a_drive_is_measured_once_and_then_known)
+{
+    struct calibration a = calibrate(false), b;
+    struct reader_drive drive;
+    char *path = kept();
+
+    ck_assert(!a.from_file);
+    ck_assert_double_gt(a.rate, 0);
+    ck_assert_uint_ge(a.window, READER_WINDOW);
+    ck_assert_uint_gt(strlen(a.why), 20);
+    ck_assert_ptr_nonnull(path);
+    b = calibrate(false);
+    ck_assert(b.from_file);
+    ck_assert_double_eq_tol(b.rate, a.rate, a.rate * 1e-9);
+    ck_assert_uint_eq(b.window, a.window);
+    ck_assert_uint_eq(b.segment_bytes, a.segment_bytes);
+    ck_assert_int_eq(b.direct, a.direct);
+    ck_assert_str_eq(b.why, a.why);
+    ck_assert_mem_eq(b.rates, a.rates, sizeof a.rates);
+    ck_assert(!calibrate(true).from_file);
+    drive = calibrate_reader(&b);
+    ck_assert_uint_eq(drive.window, b.window);
+    ck_assert_int_eq(drive.buffered, !b.direct);
+    free(path);
+}
+END_TEST
+
+static const char *const damages[] = {
+    "",
+    "{",
+    "[1, 2]",
+    "{\"version\": 1}",
+    "{\"version\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, \"rate\": "
+    "1e9, "
+    "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
+    "{\"version\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, \"rate\": -1, "
+    "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
+};
+
+START_TEST(a_damaged_state_file_is_measured_anew)
+{
+    struct err err = {0};
+    char *path;
+
+    calibrate(false);
+    path = kept();
+    ck_assert_ptr_nonnull(path);
+    ck_assert_int_eq(file_replace(path, damages[_i], strlen(damages[_i]), 0600, &err), 0);
+    ck_assert(!calibrate(false).from_file);
+    ck_assert(calibrate(false).from_file);
+    free(path);
+}
+END_TEST
+
+START_TEST(what_a_small_file_says_is_used_but_not_kept)
+{
+    struct calibration c;
+    char *path;
+
+    ck_assert_int_eq(ftruncate(fd, 3 * 4096 + 17), 0);
+    c = calibrate(false);
+    path = kept();
+    ck_assert_uint_ge(c.window, 1);
+    ck_assert_ptr_null(path);
+}
+END_TEST
+
+START_TEST(a_state_folder_that_cannot_be_written_is_no_error)
+{
+    free(state_dir);
+    state_dir = xstrdup("/proc/nowhere");
+    ck_assert(!calibrate(false).from_file);
+}
+END_TEST
+
+START_TEST(an_empty_file_and_no_file_are_errors)
+{
+    struct calibrate_options o = {.most_ms = 30};
+    struct calibration c;
+    struct err err = {0};
+
+    ck_assert_int_eq(ftruncate(fd, 0), 0);
+    ck_assert_int_eq(calibrate_drive(fd, &o, &c, &err), -ERR_IO);
+    ck_assert_int_eq(calibrate_drive(-1, &o, &c, &err), -ERR_IO);
+}
+END_TEST
+
+TCase *tcase_memory_calibrate(void)
+{
+    TCase *tc = tcase_create("calibrate");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 60);
+    tcase_add_test(tc, a_drive_is_measured_once_and_then_known);
+    tcase_add_loop_test(tc, a_damaged_state_file_is_measured_anew, 0, ARRAY_LEN(damages));
+    tcase_add_test(tc, what_a_small_file_says_is_used_but_not_kept);
+    tcase_add_test(tc, a_state_folder_that_cannot_be_written_is_no_error);
+    tcase_add_test(tc, an_empty_file_and_no_file_are_errors);
+    return tc;
+}
