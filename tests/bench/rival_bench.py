@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prefill and decode beside llama.cpp, in one run, alternating.
 
-    rival_bench.py --rnbd build/rnbd --rnbctl build/rnbctl --rival path/to/llama-bench [--prompt 256] [--gen 64]
+    rival_bench.py --rnbd build/rnbd --rnbctl build/rnbctl [--rival path/to/llama-bench] [--prompt 512] [--gen 64]
                    [--rounds 5] [--threads 2] [--depth 0] [--out FILE] MODEL...
 
 Each round runs one engine after the other on the same model, rnbd loaded beforehand.  llama.cpp runs with its defaults, with and
@@ -19,6 +19,10 @@ import tempfile
 import time
 
 
+class Refused(Exception):
+    """rnbd does not load the model; the sentence says why."""
+
+
 class Rnbd:
     def __init__(self, args, model):
         self.args = args
@@ -32,11 +36,13 @@ class Rnbd:
             time.sleep(0.1)
         ctx = max(2048, args.depth + args.prompt + args.gen + 64)
         if self.call("load", "m", "--ctx", str(ctx)) is None:
-            sys.exit("rnbd does not load " + model)
+            self.stop()
+            raise Refused(self.error)
 
     def call(self, *words):
         done = subprocess.run([self.args.rnbctl, "--json"] + list(words), env=self.env, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL)
+                              stderr=subprocess.PIPE)
+        self.error = done.stderr.decode().strip()
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def round(self):
@@ -60,8 +66,26 @@ def spread(values):
     return (max(values) - min(values)) / statistics.median(values)
 
 
-def bench(args, model):
-    ours, theirs = [], {"0": [], "1": []}
+def compare(args, name, test, mine, rival, target):
+    row = {"model": name, "test": "%s%d" % (test, args.prompt if test == "pp" else args.gen), "depth": args.depth,
+           "threads": args.threads, "ours": round(statistics.median(mine), 2), "rival": None, "ratio": None,
+           "spread": [round(spread(mine), 3), None], "target": target}
+    text = "%-34s %-6s depth %-5d ours %9.2f" % (name, row["test"], args.depth, row["ours"])
+    if rival:
+        row["rival"] = round(statistics.median(rival), 2)
+        row["ratio"] = round(statistics.median(mine) / statistics.median(rival), 3)
+        row["spread"][1] = round(spread(rival), 3)
+        text += "  rival %9.2f  ratio %6.3f" % (row["rival"], row["ratio"])
+    text += "  spread " + " ".join("%.0f%%" % (100 * x) for x in row["spread"] if x is not None)
+    if rival and target:
+        text += "  aim %.2f  %s" % (target, "met" if row["ratio"] >= target else "MISSED")
+    print(text, flush=True)
+    return row
+
+
+def bench(args, model, name=None, targets=None):
+    """Rows of the model, prefill and decode; targets: least ratios by "pp" and "tg"."""
+    ours, theirs = [], {"0": [], "1": []} if args.rival else {}
     rnbd = Rnbd(args, model)
     rnbd.round()
     for _ in range(args.rounds):
@@ -71,15 +95,9 @@ def bench(args, model):
     rnbd.stop()
     rows = []
     for test in ("pp", "tg"):
-        mine = [r[test] for r in ours]
-        rival = max(([r[test] for r in rounds] for rounds in theirs.values()), key=statistics.median)
-        rows.append({"model": os.path.basename(model), "test": "%s%d" % (test, args.prompt if test == "pp" else args.gen),
-                     "depth": args.depth, "threads": args.threads, "ours": round(statistics.median(mine), 2),
-                     "rival": round(statistics.median(rival), 2),
-                     "ratio": round(statistics.median(mine) / statistics.median(rival), 3),
-                     "spread": [round(spread(mine), 3), round(spread(rival), 3)]})
-        print("%(model)-44s %(test)-6s depth %(depth)-5d ours %(ours)9.2f  rival %(rival)9.2f  ratio %(ratio)6.3f  spread %(spread)s"
-              % rows[-1], flush=True)
+        rival = max(([r[test] for r in rounds] for rounds in theirs.values()), key=statistics.median, default=None)
+        rows.append(compare(args, name or os.path.basename(model), test, [r[test] for r in ours], rival,
+                            (targets or {}).get(test)))
     return rows
 
 
@@ -87,8 +105,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rnbd", required=True)
     parser.add_argument("--rnbctl", required=True)
-    parser.add_argument("--rival", required=True)
-    parser.add_argument("--prompt", type=int, default=256)
+    parser.add_argument("--rival")
+    parser.add_argument("--prompt", type=int, default=512)
     parser.add_argument("--gen", type=int, default=64)
     parser.add_argument("--depth", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=5)

@@ -39,3 +39,11 @@ $(B)/tests/read_drive: $(call obj,tests/bench/read_drive.c $(lib_src))
 .PHONY: read-drive
 read-drive: $(B)/tests/read_drive ## what the drive and the reader give [MODEL=FILE ARGS="--slice BYTES --pool"]
 	$(B)/tests/read_drive $(ARGS) $(MODEL)
+
+# Kernels, shares of the machine and whole models; tests/bench/bench.py tells more.
+# RIVAL=path/to/llama-bench OUT=bench.json CSV=bench.csv ONLY=regex ROUNDS=5 DEEP_ROUNDS=1 THREADS=2
+.PHONY: bench
+bench: all $(B)/tests/check_kernels $(B)/tests/shares $(B)/tests/mkmodel ## kernels, shares, models [RIVAL=llama-bench OUT=FILE ONLY=regex ROUNDS=5]
+	python3 tests/bench/bench.py --build $(B) --make '$(MAKE)' --threads $(or $(THREADS),2) --rounds $(or $(ROUNDS),5) \
+	    --deep-rounds $(or $(DEEP_ROUNDS),1) $(if $(ONLY),--only '$(ONLY)') $(if $(RIVAL),--rival '$(RIVAL)') \
+	    $(if $(OUT),--out '$(OUT)') $(if $(CSV),--csv '$(CSV)') $(ARGS)
