@@ -132,6 +132,11 @@ int check_softmax(const struct row *r);
 int check_rope(const struct row *r);
 int check_rope_neox(const struct row *r);
 
+/* -- the list --------------------------------------------------------------------------- */
+
+/* Prints how many formats each tier has of each op and names what is missing; returns how many. */
+size_t count_kernels(void);
+
 /* -- speed ------------------------------------------------------------------------------ */
 
 /* Prints ns, GB/s, Gop/s, × scalar and the share of what the machine can do for the row. */

@@ -239,6 +239,8 @@ int main(int argc, char **argv)
         else
             failed++;
     }
+    if (!options.bench && !options.only)
+        failed += count_kernels();
     if (!options.bench)
         printf("%zu passed, %zu failed, %zu skipped\n", passed, failed, skipped);
     return failed ? 1 : 0;

@@ -210,6 +210,38 @@ INLINE void block_tq2_0(const uint8_t *w, struct parts256 *p)
     scales_16(_mm_set1_epi8(1), p);
 }
 
+/* Base-3 digits at the front of fractions of 256: one more where they pass a third, and two thirds. */
+INLINE __m256i digits(__m256i x)
+{
+    __m256i third = _mm256_cmpeq_epi8(_mm256_max_epu8(x, _mm256_set1_epi8(86)), x);
+    __m256i two_thirds = _mm256_cmpeq_epi8(_mm256_max_epu8(x, _mm256_set1_epi8((char)171)), x);
+
+    return _mm256_sub_epi8(_mm256_setzero_si256(), _mm256_add_epi8(third, two_thirds));
+}
+
+/* Digits 0 … 2 as they are; zero is one, and so is every scale. */
+INLINE void block_tq1_0(const uint8_t *w, struct parts256 *p)
+{
+    __m256i a = load256(w), x[5];
+    int qh;
+
+    memcpy(&qh, w + 48, 4);
+    x[0] =
+        _mm256_inserti128_si256(_mm256_castsi128_si256(load128(w + 32)), _mm_cvtsi32_si128(qh), 1);
+#pragma GCC unroll 5
+    for (size_t n = 0; n < 5; n++) {
+        p->u[n] = digits(a);
+        a = _mm256_add_epi8(_mm256_add_epi8(a, a), a);
+        if (n > 0)
+            x[n] = _mm256_add_epi8(_mm256_add_epi8(x[n - 1], x[n - 1]), x[n - 1]);
+    }
+    p->u[5] = digits(_mm256_permute2x128_si256(x[0], x[1], 0x20));
+    p->u[6] = digits(_mm256_permute2x128_si256(x[2], x[3], 0x20));
+    a = _mm256_unpacklo_epi64(_mm256_unpacklo_epi32(x[0], x[1]), _mm256_unpacklo_epi32(x[2], x[3]));
+    p->u[7] = digits(_mm256_blend_epi32(x[4], a, 0xf0));
+    scales_16(_mm_set1_epi8(1), p);
+}
+
 /* -- iq4_xs ------------------------------------------------------------------------------------- */
 
 /* Eight scales ls - 32: four bits of scales_l, two of scales_h each. */
@@ -266,4 +298,5 @@ BLOCKS256(q4_k, 0, false, 0, 2);
 BLOCKS256(q5_k, 0, false, 0, 2);
 BLOCKS256(q6_k, 32, false, 208, 0);
 BLOCKS256(iq4_xs, 0, true, 0, 0);
+BLOCKS256(tq1_0, 1, false, 52, 0);
 BLOCKS256(tq2_0, 1, false, 64, 0);

@@ -31,7 +31,7 @@ INLINE void decode_blocks32(const struct blocks32 *f, const uint8_t *w, struct d
     __m256 d, m;
 
     for (size_t i = 0; i < 8; i++)
-        decode_bytes(f->block(w + i * f->bytes), f->zero, one, one, to->q + 32 * i);
+        decode_bytes(f->block(w, i), f->zero, one, one, to->q + 32 * i);
     f->scales(w, &d, &m);
     _mm256_storeu_ps(to->d, d);
     _mm256_storeu_ps(to->m, m);
@@ -44,7 +44,12 @@ INLINE void decode_blocks32(const struct blocks32 *f, const uint8_t *w, struct d
     }                                                                                              \
     void gemm_##fmt##_avx2(const struct gemm *g)                                                   \
     {                                                                                              \
-        static const struct source32 source = {sizeof(struct block_##fmt), offset_, decode};       \
+        const struct source32 source = {                                                           \
+            .bytes = sizeof(struct block_##fmt),                                                   \
+            .shift = blocks32_##fmt.shift,                                                         \
+            .offset = offset_,                                                                     \
+            .decode = decode,                                                                      \
+        };                                                                                         \
                                                                                                    \
         gemm32_avx2(g, &source);                                                                   \
     }

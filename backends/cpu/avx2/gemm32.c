@@ -11,7 +11,7 @@ static void decode_row(const struct source32 *f, const uint8_t *w, size_t blocks
 
     if (blocks < 8) {
         memset(rest, 0, sizeof(rest));
-        memcpy(rest, w, blocks * f->bytes);
+        memcpy(rest, w, blocks * f->bytes >> f->shift);
         w = rest;
     }
     f->decode(w, to);
@@ -27,8 +27,8 @@ static void build_panel(const struct gemm *g, const struct source32 *f, size_t r
         size_t n = blocks - b < 8 ? blocks - b : 8;
 
         for (size_t i = 0; i < PANEL_ROWS; i++) {
-            const uint8_t *w =
-                (const uint8_t *)g->w + (row + i) * g->row_bytes + (from + b) * f->bytes;
+            const uint8_t *w = (const uint8_t *)g->w + (row + i) * g->row_bytes +
+                               ((from + b) * f->bytes >> f->shift);
 
             if (row + i < g->rows)
                 decode_row(f, w, n, &rows[i]);
@@ -36,7 +36,7 @@ static void build_panel(const struct gemm *g, const struct source32 *f, size_t r
                 memset(&rows[i], 0, sizeof(rows[i]));
             for (size_t j = 0; j < n; j++) {
                 to[j].d[i] = rows[i].d[j];
-                to[j].m[i] = f->offset ? rows[i].m[j] : 0.0f;
+                to[j].m[i] = f->offset || f->two_scales ? rows[i].m[j] : 0.0f;
             }
         }
         for (size_t j = 0; j < n; j++)
@@ -88,9 +88,29 @@ INLINE void step32(const struct panel32 *p, const struct tile32 *t, size_t col, 
     }
 }
 
+/* The same in two steps of sixteen weights, each with its scale. */
+INLINE void step16(const struct panel32 *p, const struct tile32 *t, size_t col, float acc[8][8])
+{
+    for (size_t h = 0; h < 2; h++) {
+        const float *d = h ? p->m : p->d;
+        __m256i s[8];
+
+        pairs_step(p->q + 8 * h, t->q + 8 * h, col, 8, s);
+#pragma GCC unroll 8
+        for (size_t i = 0; i < 8; i++) {
+            __m256 v = _mm256_mul_ps(_mm256_loadu_ps(d + i % 2 * 8), _mm256_cvtepi32_ps(s[i]));
+
+            v = _mm256_fmadd_ps(_mm256_set1_ps(t->d[col + i / 2]), v, _mm256_load_ps(acc[i]));
+            _mm256_store_ps(acc[i], v);
+        }
+    }
+}
+
+enum kind32 { KIND_SCALE, KIND_OFFSET, KIND_TWO_SCALES };
+
 /* Eight blocks of four columns, then of the next four: they find the panel's 8 KiB in L1. */
 INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                         bool offset, const struct tile_out *out)
+                         enum kind32 kind, const struct tile_out *out)
 {
     float acc[2 * TILE_COLS][8] __attribute__((aligned(32)));
 
@@ -100,25 +120,40 @@ INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t
 
         for (size_t c = 0; c < out->cols; c += STEP_COLS)
             for (size_t b = from; b < to; b++)
-                step32(p + b, t + b, c, offset, acc + 2 * c);
+                if (kind == KIND_TWO_SCALES)
+                    step16(p + b, t + b, c, acc + 2 * c);
+                else
+                    step32(p + b, t + b, c, kind == KIND_OFFSET, acc + 2 * c);
     }
     tile_store(out, acc);
 }
 
-static void product(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                    const struct tile_out *out)
+static void product_one(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                        const struct tile_out *out)
 {
-    tile_product(p, t, blocks, false, out);
+    tile_product(p, t, blocks, KIND_SCALE, out);
 }
 
 static void product_offset(const struct panel32 *p, const struct tile32 *t, size_t blocks,
                            const struct tile_out *out)
 {
-    tile_product(p, t, blocks, true, out);
+    tile_product(p, t, blocks, KIND_OFFSET, out);
 }
+
+static void product_two_scales(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                               const struct tile_out *out)
+{
+    tile_product(p, t, blocks, KIND_TWO_SCALES, out);
+}
+
+typedef void product_fn(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                        const struct tile_out *out);
 
 void gemm32_avx2(const struct gemm *g, const struct source32 *f)
 {
+    product_fn *product = f->two_scales ? product_two_scales
+                          : f->offset   ? product_offset
+                                        : product_one;
     struct panel32 *panels = g->scratch;
     size_t blocks = g->n / 32, group = PANEL_GROUP * PANEL_ROWS;
     size_t most = blocks < SLAB_BLOCKS ? blocks : SLAB_BLOCKS; /* in a panel */
@@ -137,7 +172,7 @@ void gemm32_avx2(const struct gemm *g, const struct source32 *f)
                     struct tile_out out;
 
                     tile_out_init(&out, g, r, c, from == 0);
-                    (f->offset ? product_offset : product)(panels + i * most, tile, n, &out);
+                    product(panels + i * most, tile, n, &out);
                 }
             }
         }

@@ -3,4 +3,4 @@
 
 KERNEL(gemm, tq1_0, avx2);
 
-GEMM256_UNPACK(tq1_0)
+GEMM256(tq1_0, false)

@@ -3,4 +3,4 @@
 
 KERNEL(gemm, tq2_0, avx2);
 
-GEMM256_UNPACK(tq2_0)
+GEMM256(tq2_0, false)

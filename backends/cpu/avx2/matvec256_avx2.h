@@ -77,27 +77,9 @@ INLINE void matvec256(const struct matvec *m, const struct blocks256 *f, walk_gr
             for (size_t i = 0; i < n; i++)
                 call.d[c * WALK_SLAB + i] = call.a[c][i].d;
         }
-        call.walk = (struct walk){.block_bytes = f->bytes, .n = n, .cols = m->cols, .d = call.d};
+        call.walk = (struct walk){.bytes = f->bytes, .n = n, .cols = m->cols, .d = call.d};
         walk_slab(m, &call.walk, group, &call, from);
     }
 }
 
-/* The kernel of a format: one body for one column, one for more. */
-#define MATVEC256(fmt)                                                                             \
-    INLINE void group_1(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group256(&blocks256_##fmt, 1, arg, w, at, t);                                              \
-    }                                                                                              \
-    INLINE void group_n(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        const struct call256 *call = arg;                                                          \
-                                                                                                   \
-        group256(&blocks256_##fmt, call->walk.cols, call, w, at, t);                               \
-    }                                                                                              \
-    void matvec_##fmt##_avx2(const struct matvec *m)                                               \
-    {                                                                                              \
-        if (m->cols == 1)                                                                          \
-            matvec256(m, &blocks256_##fmt, group_1);                                               \
-        else                                                                                       \
-            matvec256(m, &blocks256_##fmt, group_n);                                               \
-    }
+#define MATVEC256(fmt) WALK_KERNEL(fmt, matvec256, group256, call256, &blocks256_##fmt)

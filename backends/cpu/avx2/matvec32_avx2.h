@@ -59,9 +59,9 @@ INLINE void group32(const struct blocks32 *f, size_t cols, const struct call32 *
 
 #pragma GCC unroll 8
     for (size_t i = 0; i < 8; i++) {
-        __m256i block = f->block(w + i * f->bytes);
+        __m256i block = f->block(w, i);
 
-        walk_prefetch(w + i * f->bytes, f->bytes);
+        walk_prefetch(w + (i * f->bytes >> f->shift), f->bytes >> f->shift);
         for (size_t c = 0; c < cols; c++)
             part[c][i] = dot32(f, block, load256(call->column[c].q + 32 * (at + i)));
     }
@@ -89,7 +89,8 @@ INLINE void matvec32(const struct matvec *m, const struct blocks32 *f, walk_grou
 
     for (size_t from = 0; from < blocks; from += WALK_SLAB) {
         call.walk = (struct walk){
-            .block_bytes = f->bytes,
+            .bytes = f->bytes,
+            .shift = f->shift,
             .n = blocks - from < WALK_SLAB ? blocks - from : WALK_SLAB,
             .cols = m->cols,
             .d = call.d,
@@ -99,22 +100,4 @@ INLINE void matvec32(const struct matvec *m, const struct blocks32 *f, walk_grou
     }
 }
 
-/* The kernel of a format: one body for one column, one for more. */
-#define MATVEC32(fmt)                                                                              \
-    INLINE void group_1(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group32(&blocks32_##fmt, 1, arg, w, at, t);                                                \
-    }                                                                                              \
-    INLINE void group_n(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        const struct call32 *call = arg;                                                           \
-                                                                                                   \
-        group32(&blocks32_##fmt, call->walk.cols, call, w, at, t);                                 \
-    }                                                                                              \
-    void matvec_##fmt##_avx2(const struct matvec *m)                                               \
-    {                                                                                              \
-        if (m->cols == 1)                                                                          \
-            matvec32(m, &blocks32_##fmt, group_1);                                                 \
-        else                                                                                       \
-            matvec32(m, &blocks32_##fmt, group_n);                                                 \
-    }
+#define MATVEC32(fmt) WALK_KERNEL(fmt, matvec32, group32, call32, &blocks32_##fmt)

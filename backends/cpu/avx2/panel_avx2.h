@@ -22,6 +22,7 @@
 #define TILE_COLS   12
 #define STEP_COLS   4
 
+/* With two scales m is the scale of the second sixteen. */
 struct panel32 {
     int16_t q[16][PANEL_ROWS][2];
     float d[PANEL_ROWS];
@@ -80,8 +81,10 @@ struct decoded32 {
 };
 
 struct source32 {
-    size_t bytes;
+    size_t bytes; /* of 1 << shift blocks */
+    size_t shift;
     bool offset;
+    bool two_scales; /* nvfp4: d of the first sixteen, m of the second */
     void (*decode)(const uint8_t *blocks, struct decoded32 *to);
 };
 

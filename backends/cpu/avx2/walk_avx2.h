@@ -25,11 +25,17 @@ INLINE void walk_prefetch(const uint8_t *w, size_t bytes)
 }
 
 struct walk {
-    size_t block_bytes;
+    size_t bytes; /* of 1 << shift blocks, which lie together */
+    size_t shift;
     size_t n; /* blocks of a row in this slab */
     size_t cols;
     const float *d; /* [cols][WALK_SLAB]: d_a */
 };
+
+INLINE size_t walk_bytes(const struct walk *k, size_t blocks)
+{
+    return blocks * k->bytes >> k->shift;
+}
 
 /* acc = fma(d_a[b], t[row][b], acc), b ascending, for up to eight rows at once. */
 INLINE void walk_chains(const float *t, size_t n, const float *d, size_t rows, bool first, float *y)
@@ -67,11 +73,11 @@ INLINE void walk_run(const struct walk *k, walk_group_fn *group, const void *arg
     size_t step = 8 % k->n, at = 0;
     uint8_t rest[8 * 256];
 
-    for (size_t i = 0; i < count; i += 8, w += 8 * k->block_bytes) {
+    for (size_t i = 0; i < count; i += 8, w += walk_bytes(k, 8)) {
         if (count - i < 8) {
             /* The last blocks of the run: nothing may be read behind them. */
-            memset(rest, 0, 8 * k->block_bytes);
-            memcpy(rest, w, (count - i) * k->block_bytes);
+            memset(rest, 0, walk_bytes(k, 8));
+            memcpy(rest, w, walk_bytes(k, count - i));
             w = rest;
         }
         group(arg, w, at, t + i);
@@ -84,11 +90,11 @@ INLINE void walk_slab(const struct matvec *m, const struct walk *k, walk_group_f
                       const void *arg, size_t from)
 {
     float t[WALK_COLS * WALK_T];
-    bool whole = k->n * k->block_bytes == m->row_bytes;
+    bool whole = walk_bytes(k, k->n) == m->row_bytes;
 
     for (size_t r = 0; r < m->rows; r += 8) {
         size_t rows = m->rows - r < 8 ? m->rows - r : 8;
-        const uint8_t *w = (const uint8_t *)m->w + r * m->row_bytes + from * k->block_bytes;
+        const uint8_t *w = (const uint8_t *)m->w + r * m->row_bytes + walk_bytes(k, from);
 
         if (whole)
             walk_run(k, group, arg, w, rows * k->n, t);
@@ -100,3 +106,23 @@ INLINE void walk_slab(const struct matvec *m, const struct walk *k, walk_group_f
                         m->y + c * m->y_stride + r);
     }
 }
+
+/* The kernel of a format: one body for one column, one for more. */
+#define WALK_KERNEL(fmt, run, group, call_type, of)                                                \
+    INLINE void group_1(const void *arg, const uint8_t *w, size_t at, float *t)                    \
+    {                                                                                              \
+        group(of, 1, arg, w, at, t);                                                               \
+    }                                                                                              \
+    INLINE void group_n(const void *arg, const uint8_t *w, size_t at, float *t)                    \
+    {                                                                                              \
+        const struct call_type *call = arg;                                                        \
+                                                                                                   \
+        group(of, call->walk.cols, call, w, at, t);                                                \
+    }                                                                                              \
+    void matvec_##fmt##_avx2(const struct matvec *m)                                               \
+    {                                                                                              \
+        if (m->cols == 1)                                                                          \
+            run(m, of, group_1);                                                                   \
+        else                                                                                       \
+            run(m, of, group_n);                                                                   \
+    }

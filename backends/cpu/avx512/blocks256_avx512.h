@@ -355,6 +355,65 @@ INLINE void scales_tq2_0(const uint8_t *w, __m512 *d, __m512 *m)
     *m = _mm512_setzero_ps();
 }
 
+/* Base-3 digits at the front of fractions of 256: one more where they pass a third, and two thirds. */
+INLINE __m512i digits_plus_one(__m512i x)
+{
+    const __m512i one = _mm512_set1_epi8(1);
+    __mmask64 third = _mm512_cmpge_epu8_mask(x, _mm512_set1_epi8(86));
+    __mmask64 two_thirds = _mm512_cmpge_epu8_mask(x, _mm512_set1_epi8((char)171));
+    __m512i d = _mm512_mask_add_epi8(one, third, one, one);
+
+    return _mm512_mask_add_epi8(d, two_thirds, d, one);
+}
+
+INLINE __m512i times3(__m512i x)
+{
+    return _mm512_add_epi8(_mm512_add_epi8(x, x), x);
+}
+
+/*
+ * x[n]: digit n at the front, of the 32 bytes for 160 weights (half 0), of the
+ * 16 for 80 (lane 2), and of the 4 for 16 (first dword of lane 3).
+ */
+INLINE void block_tq1_0(const uint8_t *w, const struct head256 *h, int lane, struct parts256 *p)
+{
+    const __m512i lanes_21 = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 12, 13);
+    __m512i x[5], last, tail;
+    int qh = lanes_load32(w + 48);
+
+    (void)h;
+    (void)lane;
+    x[0] = _mm512_inserti32x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)w)),
+                              _mm_loadu_si128((const __m128i *)(w + 32)), 2);
+    x[0] = _mm512_inserti32x4(x[0], _mm_cvtsi32_si128(qh), 3);
+    for (size_t i = 1; i < 5; i++)
+        x[i] = times3(x[i - 1]);
+    last =
+        _mm512_unpacklo_epi64(_mm512_unpacklo_epi32(x[0], x[1]), _mm512_unpacklo_epi32(x[2], x[3]));
+    tail = _mm512_shuffle_i64x2(x[4], last, _MM_SHUFFLE(3, 3, 2, 2)); /* 2 2 | 3 3 */
+    p->u[0] = digits_plus_one(_mm512_shuffle_i64x2(x[0], x[1], _MM_SHUFFLE(1, 0, 1, 0)));
+    p->u[1] = digits_plus_one(_mm512_shuffle_i64x2(x[2], x[3], _MM_SHUFFLE(1, 0, 1, 0)));
+    x[0] = _mm512_shuffle_i64x2(x[4], x[0], _MM_SHUFFLE(2, 2, 1, 0));
+    p->u[2] = digits_plus_one(_mm512_permutex2var_epi64(x[0], lanes_21, x[1]));
+    x[2] = _mm512_shuffle_i64x2(x[2], x[3], _MM_SHUFFLE(2, 2, 2, 2));
+    x[2] = _mm512_shuffle_i64x2(x[2], tail, _MM_SHUFFLE(2, 0, 2, 0));
+    p->u[3] = digits_plus_one(x[2]);
+    scale_words_16(_mm_set1_epi8(1), p);
+}
+
+INLINE void scales_tq1_0(const uint8_t *w, __m512 *d, __m512 *m)
+{
+    *d = lanes_f16(w + 52, sizeof(struct block_tq1_0));
+    *m = _mm512_setzero_ps();
+}
+
+static const struct blocks256 blocks256_tq1_0 = {
+    .bytes = sizeof(struct block_tq1_0),
+    .zero = 2,
+    .head = head_none,
+    .block = block_tq1_0,
+    .scales = scales_tq1_0,
+};
 static const struct blocks256 blocks256_tq2_0 = {
     .bytes = sizeof(struct block_tq2_0),
     .zero = 2,

@@ -13,7 +13,8 @@
 #include "backends/formats/iq_tables.h"
 
 struct blocks32 {
-    size_t bytes;
+    size_t bytes; /* of 1 << shift blocks */
+    size_t shift; /* q1_0, q2_0: several thirty-twos share a scale */
     int zero;
     bool offset;
     void (*four)(const uint8_t *w, __m512i *lo, __m512i *hi);
@@ -78,10 +79,16 @@ INLINE void scales_q4_1(const uint8_t *w, __m512 *d, __m512 *m)
 }
 
 static const struct blocks32 blocks32_q4_0 = {
-    sizeof(struct block_q4_0), 8, false, four_q4_0, scales_q4_0,
+    .bytes = sizeof(struct block_q4_0),
+    .zero = 8,
+    .four = four_q4_0,
+    .scales = scales_q4_0,
 };
 static const struct blocks32 blocks32_q4_1 = {
-    sizeof(struct block_q4_1), 0, true, four_q4_1, scales_q4_1,
+    .bytes = sizeof(struct block_q4_1),
+    .offset = true,
+    .four = four_q4_1,
+    .scales = scales_q4_1,
 };
 
 /* -- q5_0, q5_1: the fifth bits are mask registers --------------------------------------- */
@@ -124,10 +131,16 @@ INLINE void scales_q5_1(const uint8_t *w, __m512 *d, __m512 *m)
 }
 
 static const struct blocks32 blocks32_q5_0 = {
-    sizeof(struct block_q5_0), 16, false, four_q5_0, scales_q5_0,
+    .bytes = sizeof(struct block_q5_0),
+    .zero = 16,
+    .four = four_q5_0,
+    .scales = scales_q5_0,
 };
 static const struct blocks32 blocks32_q5_1 = {
-    sizeof(struct block_q5_1), 0, true, four_q5_1, scales_q5_1,
+    .bytes = sizeof(struct block_q5_1),
+    .offset = true,
+    .four = four_q5_1,
+    .scales = scales_q5_1,
 };
 
 /* -- q8_0 ------------------------------------------------------------------------------ */
@@ -146,7 +159,10 @@ INLINE void scales_q8_0(const uint8_t *w, __m512 *d, __m512 *m)
 }
 
 static const struct blocks32 blocks32_q8_0 = {
-    sizeof(struct block_q8_0), 128, false, four_q8_0, scales_q8_0,
+    .bytes = sizeof(struct block_q8_0),
+    .zero = 128,
+    .four = four_q8_0,
+    .scales = scales_q8_0,
 };
 
 /* -- iq4_nl, mxfp4: a table of sixteen, moved up so that it is never negative ---------------- */
@@ -200,8 +216,86 @@ INLINE void scales_mxfp4(const uint8_t *w, __m512 *d, __m512 *m)
 }
 
 static const struct blocks32 blocks32_iq4_nl = {
-    sizeof(struct block_iq4_nl), 128, false, four_iq4_nl, scales_iq4_nl,
+    .bytes = sizeof(struct block_iq4_nl),
+    .zero = 128,
+    .four = four_iq4_nl,
+    .scales = scales_iq4_nl,
 };
 static const struct blocks32 blocks32_mxfp4 = {
-    sizeof(struct block_mxfp4), 12, false, four_mxfp4, scales_mxfp4,
+    .bytes = sizeof(struct block_mxfp4),
+    .zero = 12,
+    .four = four_mxfp4,
+    .scales = scales_mxfp4,
+};
+
+/* -- q2_0: two blocks to a scale; q1_0: four ------------------------------------------------ */
+
+/* Sixteen weights of two bits are a dword: lane l of lo takes dword 2l, of hi dword 2l + 1. */
+INLINE void four_q2_0(const uint8_t *w, __m512i *lo, __m512i *hi)
+{
+    const __m512i even = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
+    const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    const __m512i fields = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30));
+    const __m512i three = _mm512_set1_epi8(3);
+    __m512i x = _mm512_castsi256_si512(
+        _mm256_set_m128i(_mm_loadu_si128((const __m128i *)(w + sizeof(struct block_q2_0) + 2)),
+                         _mm_loadu_si128((const __m128i *)(w + 2))));
+
+    *lo = _mm512_multishift_epi64_epi8(fields, _mm512_permutexvar_epi32(even, x));
+    *hi = _mm512_multishift_epi64_epi8(fields, _mm512_permutexvar_epi32(odd, x));
+    *lo = _mm512_and_si512(*lo, three);
+    *hi = _mm512_and_si512(*hi, three);
+}
+
+INLINE void scales_q2_0(const uint8_t *w, __m512 *d, __m512 *m)
+{
+    const __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    __m256 x = _mm256_cvtph_ps(lanes_halves8(w, sizeof(struct block_q2_0)));
+
+    *d = _mm512_permutexvar_ps(twice, _mm512_castps256_ps512(x));
+    *m = _mm512_setzero_ps();
+}
+
+/* A weight is 0 or 2, less one; lane l of lo takes bytes 4l and 4l + 1, of hi the next two. */
+INLINE void four_q1_0(const uint8_t *w, __m512i *lo, __m512i *hi)
+{
+    const __m512i lane = _mm512_setr_epi64(
+        0x0000000000000000, 0x0101010101010101, 0x0404040404040404, 0x0505050505050505,
+        0x0808080808080808, 0x0909090909090909, 0x0c0c0c0c0c0c0c0c, 0x0d0d0d0d0d0d0d0d);
+    const __m512i bit = _mm512_set1_epi64((long long)0x8040201008040201);
+    const __m512i two = _mm512_set1_epi8(2);
+    __m512i x = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(w + 2)));
+    __m512i next = _mm512_add_epi8(lane, two);
+
+    *lo = _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(_mm512_shuffle_epi8(x, lane), bit), two);
+    *hi = _mm512_maskz_mov_epi8(_mm512_test_epi8_mask(_mm512_shuffle_epi8(x, next), bit), two);
+}
+
+INLINE void scales_q1_0(const uint8_t *w, __m512 *d, __m512 *m)
+{
+    const size_t stride = sizeof(struct block_q1_0);
+    const __m512i four = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    __m128i x = _mm_cvtsi32_si128(lanes_load16(w));
+
+    x = _mm_insert_epi16(x, lanes_load16(w + stride), 1);
+    x = _mm_insert_epi16(x, lanes_load16(w + 2 * stride), 2);
+    x = _mm_insert_epi16(x, lanes_load16(w + 3 * stride), 3);
+    *d = _mm512_permutexvar_ps(four, _mm512_castps128_ps512(_mm_cvtph_ps(x)));
+    *m = _mm512_setzero_ps();
+}
+
+static const struct blocks32 blocks32_q2_0 = {
+    .bytes = sizeof(struct block_q2_0),
+    .shift = 1,
+    .zero = 1,
+    .four = four_q2_0,
+    .scales = scales_q2_0,
+};
+static const struct blocks32 blocks32_q1_0 = {
+    .bytes = sizeof(struct block_q1_0),
+    .shift = 2,
+    .zero = 1,
+    .four = four_q1_0,
+    .scales = scales_q1_0,
 };

@@ -19,7 +19,7 @@ INLINE void decode_blocks32(const struct blocks32 *f, const uint8_t *w, struct d
     for (size_t i = 0; i < 2; i++) {
         __m512i lo, hi;
 
-        f->four(w + 4 * i * f->bytes, &lo, &hi);
+        f->four(w + (4 * i * f->bytes >> f->shift), &lo, &hi);
         lo = _mm512_sub_epi8(lo, zero);
         hi = _mm512_sub_epi8(hi, zero);
         _mm512_storeu_si512(to->q + 128 * i, _mm512_permutex2var_epi64(lo, first, hi));
@@ -50,9 +50,9 @@ INLINE void decode_scales32(const uint8_t *w, size_t bytes, bool offset, struct 
     void gemm_##fmt##_avx512(const struct gemm *g)                                                 \
     {                                                                                              \
         static const struct source32 source = {                                                    \
-            sizeof(struct block_##fmt),                                                            \
-            offset_,                                                                               \
-            decode,                                                                                \
+            .bytes = sizeof(struct block_##fmt),                                                   \
+            .offset = offset_,                                                                     \
+            .decode = decode,                                                                      \
         };                                                                                         \
                                                                                                    \
         gemm32_avx512(g, &source);                                                                 \

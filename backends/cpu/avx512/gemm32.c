@@ -8,15 +8,21 @@
 /* -- panels ----------------------------------------------------------------------------------- */
 
 /* Sixteen decoded rows of up to eight blocks into half of as many panels. */
-static void put_rows(const struct decoded32 *rows, size_t blocks, size_t half, struct panel32 *to)
+static void put_rows(const struct decoded32 *rows, size_t blocks, bool two_scales, size_t half,
+                     struct panel32 *to)
 {
     const __m512i bias = _mm512_set1_epi8(-128); /* 128, unsigned */
 
     for (size_t b = 0; b < blocks; b++, to++) {
-        __m512i sum = _mm512_setzero_si512();
+        __m512i sum = _mm512_setzero_si512(), first = sum;
 
         for (size_t k = 0; k < 8; k += 4) {
             __m512i x[4];
+
+            if (two_scales) {
+                first = _mm512_sub_epi32(_mm512_setzero_si512(), sum);
+                sum = _mm512_setzero_si512();
+            }
 
             lanes_transpose16(rows->q + 32 * b + 4 * k, sizeof(*rows), x);
             for (size_t i = 0; i < 4; i++) {
@@ -24,7 +30,10 @@ static void put_rows(const struct decoded32 *rows, size_t blocks, size_t half, s
                 sum = _mm512_dpbusd_epi32(sum, bias, x[i]);
             }
         }
-        _mm512_storeu_si512(&to->nc[half], _mm512_sub_epi32(_mm512_setzero_si512(), sum));
+        sum = _mm512_sub_epi32(_mm512_setzero_si512(), sum);
+        if (two_scales)
+            sum = _mm512_mask_blend_epi16(0xaaaaaaaa, first, _mm512_slli_epi32(sum, 16));
+        _mm512_storeu_si512(&to->nc[half], sum);
     }
 }
 
@@ -56,7 +65,7 @@ static void decode_row(const struct source32 *f, const uint8_t *w, size_t blocks
 
     if (blocks < 8) {
         memset(rest, 0, sizeof(rest));
-        memcpy(rest, w, blocks * f->bytes);
+        memcpy(rest, w, blocks * f->bytes >> f->shift);
         w = rest;
     }
     f->decode(w, to);
@@ -76,30 +85,27 @@ static void build_panel(const struct gemm *g, const struct source32 *f, size_t r
                 size_t r = row + half + i;
 
                 if (r < g->rows)
-                    decode_row(f, (const uint8_t *)g->w + r * g->row_bytes + (from + b) * f->bytes,
+                    decode_row(f,
+                               (const uint8_t *)g->w + r * g->row_bytes +
+                                   ((from + b) * f->bytes >> f->shift),
                                n, &rows[i]);
                 else
                     memset(&rows[i], 0, sizeof(rows[i]));
             }
-            put_rows(rows, n, half, to + b);
-            put_scales(rows, f->offset, n, half, to + b);
+            put_rows(rows, n, f->two_scales, half, to + b);
+            put_scales(rows, f->offset || f->two_scales, n, half, to + b);
         }
     }
 }
 
 /* -- tiles -------------------------------------------------------------------------------------- */
 
-/* One block of 32 rows x 6 columns; the sums begin at nc. */
-INLINE void step32(const struct panel32 *p, const struct tile32 *t, size_t col, bool offset,
-                   __m512 acc[12])
+/* Adds the products of the dwords [k, end) of a block, 32 rows x 6 columns, to s. */
+INLINE void dwords32(const struct panel32 *p, const struct tile32 *t, size_t col, size_t k,
+                     size_t end, __m512i s[12])
 {
-    __m512i s[12];
-
-#pragma GCC unroll 12
-    for (size_t i = 0; i < 12; i++)
-        s[i] = _mm512_loadu_si512(&p->nc[i % 2 * 16]);
 #pragma GCC unroll 8
-    for (size_t k = 0; k < 8; k++) {
+    for (; k < end; k++) {
         __m512i w0 = _mm512_loadu_si512(p->q[k][0]);
         __m512i w1 = _mm512_loadu_si512(p->q[k][16]);
 
@@ -111,6 +117,18 @@ INLINE void step32(const struct panel32 *p, const struct tile32 *t, size_t col, 
             s[2 * c + 1] = _mm512_dpbusd_epi32(s[2 * c + 1], x, w1);
         }
     }
+}
+
+/* One block of 32 rows x 6 columns; the sums begin at nc. */
+INLINE void step32(const struct panel32 *p, const struct tile32 *t, size_t col, bool offset,
+                   __m512 acc[12])
+{
+    __m512i s[12];
+
+#pragma GCC unroll 12
+    for (size_t i = 0; i < 12; i++)
+        s[i] = _mm512_loadu_si512(&p->nc[i % 2 * 16]);
+    dwords32(p, t, col, 0, 8, s);
 #pragma GCC unroll 12
     for (size_t i = 0; i < 12; i++) {
         size_t row = i % 2 * 16, c = col + i / 2;
@@ -127,9 +145,34 @@ INLINE void step32(const struct panel32 *p, const struct tile32 *t, size_t col, 
     }
 }
 
+/* The same in two steps of sixteen weights, each with its scale. */
+INLINE void step16(const struct panel32 *p, const struct tile32 *t, size_t col, __m512 acc[12])
+{
+#pragma GCC unroll 2
+    for (size_t h = 0; h < 2; h++) {
+        __m512i s[12];
+
+#pragma GCC unroll 12
+        for (size_t i = 0; i < 12; i++) {
+            s[i] = _mm512_loadu_si512(&p->nc[i % 2 * 16]);
+            s[i] = _mm512_srai_epi32(h ? s[i] : _mm512_slli_epi32(s[i], 16), 16);
+        }
+        dwords32(p, t, col, 4 * h, 4 * h + 4, s);
+#pragma GCC unroll 12
+        for (size_t i = 0; i < 12; i++) {
+            __m512 d = _mm512_loadu_ps((h ? p->m : p->d) + i % 2 * 16);
+            __m512 v = _mm512_mul_ps(d, _mm512_cvtepi32_ps(s[i]));
+
+            acc[i] = _mm512_fmadd_ps(_mm512_set1_ps(t->d[col + i / 2]), v, acc[i]);
+        }
+    }
+}
+
+enum kind32 { KIND_SCALE, KIND_OFFSET, KIND_TWO_SCALES };
+
 /* Eight blocks (8 KiB of panel) of one half of the columns, then of the other: the second finds them in L1. */
 INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                         bool offset, const struct tile_out *out)
+                         enum kind32 kind, const struct tile_out *out)
 {
     float rest[2][12][16] __attribute__((aligned(64)));
     size_t halves = out->cols > TILE_HALF ? 2 : 1;
@@ -145,7 +188,10 @@ INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t
             for (size_t i = 0; i < 12; i++)
                 acc[i] = _mm512_load_ps(rest[h][i]);
             for (size_t b = from; b < to; b++)
-                step32(p + b, t + b, h * TILE_HALF, offset, acc);
+                if (kind == KIND_TWO_SCALES)
+                    step16(p + b, t + b, h * TILE_HALF, acc);
+                else
+                    step32(p + b, t + b, h * TILE_HALF, kind == KIND_OFFSET, acc);
 #pragma GCC unroll 12
             for (size_t i = 0; i < 12; i++)
                 _mm512_store_ps(rest[h][i], acc[i]);
@@ -154,21 +200,30 @@ INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t
     tile_store(out, rest[0]);
 }
 
-static void product(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                    const struct tile_out *out)
+static void product_one(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                        const struct tile_out *out)
 {
-    tile_product(p, t, blocks, false, out);
+    tile_product(p, t, blocks, KIND_SCALE, out);
 }
 
 static void product_offset(const struct panel32 *p, const struct tile32 *t, size_t blocks,
                            const struct tile_out *out)
 {
-    tile_product(p, t, blocks, true, out);
+    tile_product(p, t, blocks, KIND_OFFSET, out);
 }
+
+static void product_two_scales(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                               const struct tile_out *out)
+{
+    tile_product(p, t, blocks, KIND_TWO_SCALES, out);
+}
+
+typedef void product_fn(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+                        const struct tile_out *out);
 
 /* All tiles against the panels of one slab of up to PANEL_GROUP * 32 rows. */
 static void slab_product(const struct gemm *g, const struct panel32 *panels, size_t row,
-                         size_t from, size_t blocks, bool offset)
+                         size_t from, size_t blocks, product_fn *product)
 {
     size_t tile_blocks = g->n / 32;
 
@@ -177,20 +232,19 @@ static void slab_product(const struct gemm *g, const struct panel32 *panels, siz
             (const struct tile32 *)g->packed + c / KERNELS_TILE_COLS * tile_blocks + from;
 
         for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++) {
-            const struct panel32 *p = panels + i * blocks;
             struct tile_out out;
 
             tile_out_init(&out, g, row + i * PANEL_ROWS, c, from == 0);
-            if (offset)
-                product_offset(p, t, blocks, &out);
-            else
-                product(p, t, blocks, &out);
+            product(panels + i * blocks, t, blocks, &out);
         }
     }
 }
 
 void gemm32_avx512(const struct gemm *g, const struct source32 *f)
 {
+    product_fn *product = f->two_scales ? product_two_scales
+                          : f->offset   ? product_offset
+                                        : product_one;
     struct panel32 *panels = g->scratch;
     size_t blocks = g->n / 32;
 
@@ -200,6 +254,6 @@ void gemm32_avx512(const struct gemm *g, const struct source32 *f)
 
             for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++)
                 build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * n);
-            slab_product(g, panels, row, from, n, f->offset);
+            slab_product(g, panels, row, from, n, product);
         }
 }

@@ -12,7 +12,10 @@ static void decode(const uint8_t *w, struct decoded32 *to)
 
 void gemm_mxfp4_avx512(const struct gemm *g)
 {
-    static const struct source32 source = {sizeof(struct block_mxfp4), false, decode};
+    static const struct source32 source = {
+        .bytes = sizeof(struct block_mxfp4),
+        .decode = decode,
+    };
 
     gemm32_avx512(g, &source);
 }

@@ -134,6 +134,16 @@ INLINE __m512 lanes_f16(const uint8_t *p, size_t stride)
         _mm256_set_m128i(lanes_halves8(p + 8 * stride, stride), lanes_halves8(p, stride)));
 }
 
+/* ue4m3_half_to_f32() of sixteen codes: the exponent moved up by a product, which minds subnormals. */
+INLINE __m512 lanes_ue4m3(__m128i codes)
+{
+    __m512i x = _mm512_cvtepu8_epi32(codes);
+    __mmask16 number = _mm512_cmpneq_epi32_mask(x, _mm512_set1_epi32(0x7f));
+
+    x = _mm512_slli_epi32(_mm512_and_si512(x, _mm512_set1_epi32(0x7f)), 20);
+    return _mm512_maskz_mul_ps(number, _mm512_castsi512_ps(x), _mm512_set1_ps(0x1p119f));
+}
+
 /* The tree of kernels_tree16(). */
 INLINE float lanes_tree16(__m512 p)
 {

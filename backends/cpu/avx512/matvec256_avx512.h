@@ -197,7 +197,7 @@ INLINE void matvec256(const struct matvec *m, const struct blocks256 *f, walk_gr
 
     for (size_t from = 0; from < blocks; from += SLAB256) {
         call.walk = (struct walk){
-            .block_bytes = f->bytes,
+            .bytes = f->bytes,
             .n = blocks - from < SLAB256 ? blocks - from : SLAB256,
             .cols = m->cols,
             .d = call.d,
@@ -207,30 +207,4 @@ INLINE void matvec256(const struct matvec *m, const struct blocks256 *f, walk_gr
     }
 }
 
-/* The kernel of a format: one body per number of columns, so that each is a loop without choices. */
-#define MATVEC256(fmt)                                                                             \
-    INLINE void group_1(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group256(&blocks256_##fmt, 1, arg, w, at, t);                                              \
-    }                                                                                              \
-    INLINE void group_2(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group256(&blocks256_##fmt, 2, arg, w, at, t);                                              \
-    }                                                                                              \
-    INLINE void group_3(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group256(&blocks256_##fmt, 3, arg, w, at, t);                                              \
-    }                                                                                              \
-    INLINE void group_4(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group256(&blocks256_##fmt, 4, arg, w, at, t);                                              \
-    }                                                                                              \
-    void matvec_##fmt##_avx512(const struct matvec *m)                                             \
-    {                                                                                              \
-        switch (m->cols) {                                                                         \
-        case 1: matvec256(m, &blocks256_##fmt, group_1); break;                                    \
-        case 2: matvec256(m, &blocks256_##fmt, group_2); break;                                    \
-        case 3: matvec256(m, &blocks256_##fmt, group_3); break;                                    \
-        default: matvec256(m, &blocks256_##fmt, group_4); break;                                   \
-        }                                                                                          \
-    }
+#define MATVEC256(fmt) WALK_KERNEL(fmt, matvec256, group256, &blocks256_##fmt)

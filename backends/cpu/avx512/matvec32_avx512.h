@@ -55,8 +55,8 @@ INLINE void group32(const struct blocks32 *f, size_t cols, const struct call32 *
     for (size_t g = 0; g < 4; g++) {
         __m512i lo, hi;
 
-        f->four(w + 4 * g * f->bytes, &lo, &hi);
-        walk_prefetch(w + 4 * g * f->bytes, 4 * f->bytes);
+        f->four(w + (4 * g * f->bytes >> f->shift), &lo, &hi);
+        walk_prefetch(w + (4 * g * f->bytes >> f->shift), 4 * f->bytes >> f->shift);
 #pragma GCC unroll 4
         for (size_t c = 0; c < cols; c++) {
             const struct column32 *a = &call->column[c];
@@ -92,7 +92,8 @@ INLINE void matvec32(const struct matvec *m, const struct blocks32 *f, walk_grou
 
     for (size_t from = 0; from < blocks; from += WALK_SLAB) {
         call.walk = (struct walk){
-            .block_bytes = f->bytes,
+            .bytes = f->bytes,
+            .shift = f->shift,
             .n = blocks - from < WALK_SLAB ? blocks - from : WALK_SLAB,
             .cols = m->cols,
             .d = call.d,
@@ -102,30 +103,4 @@ INLINE void matvec32(const struct matvec *m, const struct blocks32 *f, walk_grou
     }
 }
 
-/* The kernel of a format: one body per number of columns, so that each is a loop without choices. */
-#define MATVEC32(fmt)                                                                              \
-    INLINE void group_1(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group32(&blocks32_##fmt, 1, arg, w, at, t);                                                \
-    }                                                                                              \
-    INLINE void group_2(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group32(&blocks32_##fmt, 2, arg, w, at, t);                                                \
-    }                                                                                              \
-    INLINE void group_3(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group32(&blocks32_##fmt, 3, arg, w, at, t);                                                \
-    }                                                                                              \
-    INLINE void group_4(const void *arg, const uint8_t *w, size_t at, float *t)                    \
-    {                                                                                              \
-        group32(&blocks32_##fmt, 4, arg, w, at, t);                                                \
-    }                                                                                              \
-    void matvec_##fmt##_avx512(const struct matvec *m)                                             \
-    {                                                                                              \
-        switch (m->cols) {                                                                         \
-        case 1: matvec32(m, &blocks32_##fmt, group_1); break;                                      \
-        case 2: matvec32(m, &blocks32_##fmt, group_2); break;                                      \
-        case 3: matvec32(m, &blocks32_##fmt, group_3); break;                                      \
-        default: matvec32(m, &blocks32_##fmt, group_4); break;                                     \
-        }                                                                                          \
-    }
+#define MATVEC32(fmt) WALK_KERNEL(fmt, matvec32, group32, &blocks32_##fmt)

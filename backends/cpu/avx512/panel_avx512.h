@@ -43,6 +43,7 @@ _Static_assert(sizeof(struct tile256) == KERNELS_TILE_COLS * sizeof(struct act_q
 
 /* -- panels: one block of 32 rows ------------------------------------------------------------ */
 
+/* With two scales: nc is two words, one for each sixteen, and m the scale of the second. */
 struct panel32 {
     int8_t q[8][PANEL_ROWS][4];
     int32_t nc[PANEL_ROWS]; /* -128 * Σ q */
@@ -133,8 +134,11 @@ struct decoded32 {
 };
 
 struct source32 {
-    size_t bytes;
+    size_t bytes; /* of 1 << shift blocks */
+    size_t shift;
     bool offset;
+    bool
+        two_scales; /* nvfp4: d of the first sixteen, m of the second; |q| ≤ 15, so that nc fits words */
     void (*decode)(const uint8_t *blocks, struct decoded32 *to);
 };
 

@@ -1,0 +1,6 @@
+/* q1_0 × many columns by vpmaddwd; see panel_avx2.h. */
+#include "backends/cpu/avx2/decode_avx2.h"
+
+KERNEL(gemm, q1_0, avx2);
+
+GEMM32(q1_0, false)
