@@ -45,41 +45,15 @@ int on_request_cancel(struct call *c, const json_t *params, json_t **ret_result,
 
 /* -- generate ------------------------------------------------------------------------------------------ */
 
-static int read_float(const json_t *params, const char *key, double lo, double hi, float *out,
-                      unsigned bit, struct request *q, struct err *err)
-{
-    double value = 0;
-    int r = json_get_double(params, key, lo, hi, &value, err);
-
-    if (r == 1) {
-        *out = (float)value;
-        q->given |= 1u << bit;
-    }
-    return r;
-}
-
 static int read_sampling(struct request *q, const json_t *params, struct err *err)
 {
-    struct sampling_options *s = &q->sampling;
-    int64_t whole = 0;
-    int r;
+    int64_t seed = 0;
+    int r = request_read_numbers(q, params, err);
 
-    r = read_float(params, "temperature", 0, 10, &s->temperature, SAMPLING_FIELD_temperature, q,
-                   err);
     if (r >= 0)
-        r = read_float(params, "top_p", 0, 1, &s->top_p, SAMPLING_FIELD_top_p, q, err);
-    if (r >= 0)
-        r = read_float(params, "min_p", 0, 1, &s->min_p, SAMPLING_FIELD_min_p, q, err);
-    if (r >= 0)
-        r = json_get_int(params, "top_k", 0, INT32_MAX, &whole, err);
+        r = json_get_int(params, "seed", 0, INT64_MAX, &seed, err);
     if (r == 1) {
-        s->top_k = (int32_t)whole;
-        q->given |= 1u << SAMPLING_FIELD_top_k;
-    }
-    if (r >= 0)
-        r = json_get_int(params, "seed", 0, INT64_MAX, &whole, err);
-    if (r == 1) {
-        s->seed = (uint64_t)whole;
+        q->sampling.seed = (uint64_t)seed;
         q->given |= 1u << SAMPLING_FIELD_seed;
     }
     if (r >= 0)

@@ -138,6 +138,13 @@ struct request {
 
 struct request *request_create(enum request_kind kind); /* defaults filled in */
 void request_destroy(struct request *r);
+/*
+ * The numbers of sampling (temperature, top_p, …) that an object has, each in
+ * its range; what it has is marked in given.  Names of all: writes them unless
+ * ret is NULL, returns how many.
+ */
+int request_read_numbers(struct request *q, const json_t *object, struct err *err);
+size_t request_number_names(const char **ret);
 
 enum event_kind {
     EVENT_STARTED,  /* the model is there and prefill begins */

@@ -1,4 +1,4 @@
-/* The fields that both faces know: a table of numbers, a table of the rest; see openai.h. */
+/* The fields that more than one face knows; see openai.h. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,66 +49,6 @@ int params_ids(const char *name, const json_t *list, int32_t **ret_ids, size_t *
         (*ret_ids)[(*ret_n)++] = (int32_t)json_integer_value(item);
     }
     return 0;
-}
-
-/* -- numbers ------------------------------------------------------------------------------ */
-
-enum number_type { NUMBER_F32, NUMBER_I32 };
-
-struct number {
-    const char *name;
-    enum number_type type;
-    double lo, hi;
-    size_t offset; /* in struct sampling_options */
-    int given;     /* bit of request.given, or −1 */
-};
-
-#define SAMPLING(field) offsetof(struct sampling_options, field)
-#define GIVEN(field)    SAMPLING_FIELD_##field
-
-static const struct number numbers[] = {
-    {"temperature", NUMBER_F32, 0, 10, SAMPLING(temperature), GIVEN(temperature)},
-    {"top_p", NUMBER_F32, 0, 1, SAMPLING(top_p), GIVEN(top_p)},
-    {"top_k", NUMBER_I32, 0, INT32_MAX, SAMPLING(top_k), GIVEN(top_k)},
-    {"min_p", NUMBER_F32, 0, 1, SAMPLING(min_p), GIVEN(min_p)},
-    {"typical_p", NUMBER_F32, 0, 1, SAMPLING(typical_p), -1},
-    {"top_n_sigma", NUMBER_F32, 0, 1000, SAMPLING(top_n_sigma), -1},
-    {"frequency_penalty", NUMBER_F32, -2, 2, SAMPLING(frequency_penalty), -1},
-    {"presence_penalty", NUMBER_F32, -2, 2, SAMPLING(presence_penalty), -1},
-    {"repeat_penalty", NUMBER_F32, 0.01, 100, SAMPLING(repeat_penalty), GIVEN(repeat_penalty)},
-    {"repeat_last_n", NUMBER_I32, -1, INT32_MAX, SAMPLING(repeat_last_n), -1},
-    {"dynatemp_range", NUMBER_F32, 0, 10, SAMPLING(dynatemp_range), -1},
-    {"dynatemp_exponent", NUMBER_F32, 0, 100, SAMPLING(dynatemp_exponent), -1},
-    {"xtc_probability", NUMBER_F32, 0, 1, SAMPLING(xtc_probability), -1},
-    {"xtc_threshold", NUMBER_F32, 0, 1, SAMPLING(xtc_threshold), -1},
-    {"dry_multiplier", NUMBER_F32, 0, 100, SAMPLING(dry_multiplier), -1},
-    {"dry_base", NUMBER_F32, 1, 100, SAMPLING(dry_base), -1},
-    {"dry_allowed_length", NUMBER_I32, 0, INT32_MAX, SAMPLING(dry_allowed_length), -1},
-    {"dry_penalty_last_n", NUMBER_I32, -1, INT32_MAX, SAMPLING(dry_last_n), -1},
-    {"mirostat_tau", NUMBER_F32, 0, 100, SAMPLING(mirostat_tau), -1},
-    {"mirostat_eta", NUMBER_F32, 0, 10, SAMPLING(mirostat_eta), -1},
-};
-
-static int parse_number(struct parse *p, const struct number *n, const json_t *body,
-                        struct err *err)
-{
-    char *field = (char *)&p->request->sampling + n->offset;
-    double real = 0;
-    int64_t whole = 0;
-    int r;
-
-    if (n->type == NUMBER_F32) {
-        r = json_get_double(body, n->name, n->lo, n->hi, &real, err);
-        if (r == 1)
-            memcpy(field, &(float){(float)real}, sizeof(float));
-    } else {
-        r = json_get_int(body, n->name, (int64_t)n->lo, (int64_t)n->hi, &whole, err);
-        if (r == 1)
-            memcpy(field, &(int32_t){(int32_t)whole}, sizeof(int32_t));
-    }
-    if (r == 1 && n->given >= 0)
-        p->request->given |= 1u << n->given;
-    return r;
 }
 
 /* -- shared fields -------------------------------------------------------------------- */
@@ -335,7 +275,7 @@ static const struct field shared[] = {
 
 /* -- the whole body --------------------------------------------------------------------------- */
 
-/* Numbers are those of sampling. */
+/* Only who generates has the numbers of sampling. */
 static bool samples(const struct parse *p)
 {
     return p->face & FACE_BOTH;
@@ -345,7 +285,7 @@ static int check_known(const struct parse *p, const json_t *body, const struct f
                        size_t n_own, struct err *err)
 {
     const char **known =
-        XNEW_ARRAY(const char *, ARRAY_LEN(numbers) + ARRAY_LEN(shared) + n_own + 1);
+        XNEW_ARRAY(const char *, request_number_names(NULL) + ARRAY_LEN(shared) + n_own + 1);
     size_t n = 0;
     int r;
 
@@ -354,8 +294,8 @@ static int check_known(const struct parse *p, const json_t *body, const struct f
             known[n++] = shared[i].name;
     for (size_t i = 0; i < n_own; i++)
         known[n++] = own[i].name;
-    for (size_t i = 0; i < ARRAY_LEN(numbers) && samples(p); i++)
-        known[n++] = numbers[i].name;
+    if (samples(p))
+        n += request_number_names(known + n);
     r = json_only_keys(body, known, err);
     free(known);
     return r;
@@ -406,8 +346,8 @@ int params_parse(struct parse *p, const json_t *body, const struct field *own, s
     if (!json_is_object(body))
         return err_set(err, ERR_INVALID, "the body must be a JSON object");
     r = check_known(p, body, own, n_own, err);
-    for (size_t i = 0; i < ARRAY_LEN(numbers) && r >= 0 && samples(p); i++)
-        r = parse_number(p, &numbers[i], body, err);
+    if (r >= 0 && samples(p))
+        r = request_read_numbers(p->request, body, err);
     if (r >= 0)
         r = parse_fields(p, body, shared, ARRAY_LEN(shared), err);
     if (r >= 0)
