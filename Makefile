@@ -31,12 +31,14 @@ LIBS        = $(PKG_LIBS) -lm -ldl
 
 # One folder = one tier = one set of flags = one bit in cpuid.h.
 TIERS_x86_64  := scalar avx2 avx512
-TIERS_aarch64 := scalar neon
+TIERS_aarch64 := scalar neon dotprod i8mm
 TIERS         := $(or $(TIERS_$(ARCH)),scalar)
 FLAGS_scalar  := -O2
 FLAGS_avx2    := -O3 -mavx2 -mfma -mf16c
 FLAGS_avx512  := $(FLAGS_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512vbmi -mgfni
 FLAGS_neon    := -O3
+FLAGS_dotprod := $(FLAGS_neon) -march=armv8.2-a+dotprod
+FLAGS_i8mm    := $(FLAGS_neon) -march=armv8.2-a+dotprod+i8mm
 
 # -- sources -------------------------------------------------------------------
 format_src  := $(sort $(wildcard backends/formats/*.c))

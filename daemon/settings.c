@@ -128,12 +128,14 @@ static bool is_text(const struct key *k)
 
 static int check_tier(const char *text, struct err *err)
 {
-    static const char *const tiers[] = {"auto", "scalar", "avx2", "avx512", "neon"};
+    static const char *const tiers[] = {"auto", "scalar",  "avx2", "avx512",
+                                        "neon", "dotprod", "i8mm"};
 
     for (size_t i = 0; i < ARRAY_LEN(tiers); i++)
         if (strcmp(text, tiers[i]) == 0)
             return 0;
-    return err_set(err, ERR_INVALID, "'%s' is none of auto, scalar, avx2, avx512, neon", text);
+    return err_set(err, ERR_INVALID,
+                   "'%s' is none of auto, scalar, avx2, avx512, neon, dotprod, i8mm", text);
 }
 
 /* "ADDRESS:PORT" or empty; getaddrinfo would take a port modulo 65536. */

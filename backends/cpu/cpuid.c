@@ -5,6 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 static const struct {
     const char *name;
@@ -15,6 +19,8 @@ static const struct {
     {"avx2", TIER_avx2, TIER_scalar | TIER_avx2},
     {"avx512", TIER_avx512, TIER_scalar | TIER_avx2 | TIER_avx512},
     {"neon", TIER_neon, TIER_scalar | TIER_neon},
+    {"dotprod", TIER_dotprod, TIER_scalar | TIER_neon | TIER_dotprod},
+    {"i8mm", TIER_i8mm, TIER_scalar | TIER_neon | TIER_dotprod | TIER_i8mm},
 };
 #define N_TIERS (sizeof(tier_names) / sizeof(tier_names[0]))
 
@@ -35,6 +41,10 @@ unsigned cpu_tiers(void)
         tiers |= TIER_avx512;
 #elif defined(__aarch64__)
     tiers |= TIER_neon; /* part of the architecture's baseline */
+    if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP)
+        tiers |= TIER_dotprod;
+    if ((tiers & TIER_dotprod) && (getauxval(AT_HWCAP2) & HWCAP2_I8MM))
+        tiers |= TIER_i8mm;
 #endif
     return tiers;
 }

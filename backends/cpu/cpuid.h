@@ -6,9 +6,11 @@
 
 enum tier {
     TIER_scalar = 1 << 0,
-    TIER_avx2 = 1 << 1,   /* AVX2, FMA, F16C */
-    TIER_avx512 = 1 << 2, /* F, BW, DQ, VL, VNNI, VBMI, GFNI */
-    TIER_neon = 1 << 3,
+    TIER_avx2 = 1 << 1,    /* AVX2, FMA, F16C */
+    TIER_avx512 = 1 << 2,  /* F, BW, DQ, VL, VNNI, VBMI, GFNI */
+    TIER_neon = 1 << 3,    /* the baseline of ARMv8-A */
+    TIER_dotprod = 1 << 4, /* SDOT */
+    TIER_i8mm = 1 << 5,    /* SMMLA, and SDOT */
 };
 
 /* What the processor and the operating system offer, as a mask. */

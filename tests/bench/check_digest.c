@@ -23,7 +23,7 @@
 
 static const unsigned threads[] = {1, 2, 3};
 static const size_t batches[] = {1, 7, 64, 512};
-static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon"};
+static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon", "dotprod", "i8mm"};
 
 struct test {
     char name[64];

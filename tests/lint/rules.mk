@@ -8,7 +8,7 @@ FORMAT     ?= clang-format-14
 lint_h     := $(sort $(shell find $(LINT_DIRS) -name '*.h'))
 lint_c     := $(sort $(shell find $(LINT_DIRS) -name '*.c'))
 # Kernels of another processor do not compile here; form and length hold for them too.
-foreign    := $(addsuffix /%,$(addprefix backends/cpu/,$(filter-out $(TIERS),avx2 avx512 neon)))
+foreign    := $(addsuffix /%,$(addprefix backends/cpu/,$(filter-out $(TIERS),avx2 avx512 neon dotprod i8mm)))
 lint_h_own := $(filter-out $(foreign),$(lint_h))
 lint_c_own := $(filter-out $(foreign),$(lint_c))
 # Reads outside files or lines from outside: these also pass the slower analyzer of gcc.

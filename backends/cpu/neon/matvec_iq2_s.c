@@ -1,6 +1,7 @@
 /* iq2_s × int8 activations; see points_neon.h. */
 #include "backends/cpu/neon/points_neon.h"
+#include "backends/cpu/neon/tier_neon.h"
 
 KERNEL(matvec, iq2_s, neon);
 
-MATVEC_POINTS(iq2_s, decode_magnitudes, half_at(w) * 0.125f)
+MATVEC256(iq2_s, neon)

@@ -1,6 +1,7 @@
 /* iq3_xxs × int8 activations; see points_neon.h. */
 #include "backends/cpu/neon/points_neon.h"
+#include "backends/cpu/neon/tier_neon.h"
 
 KERNEL(matvec, iq3_xxs, neon);
 
-MATVEC_POINTS(iq3_xxs, decode_magnitudes, half_at(w) * 0.25f)
+MATVEC256(iq3_xxs, neon)

@@ -1,189 +1,205 @@
 /*
- * matvec_neon - matrix products by the baseline of ARMv8: 8-bit products
- * widen to 16 bits, two of them are added (at most 128 * 127 * 2 = 32512),
- * then pairs widen to 32.
+ * matvec_neon - one to four columns: four rows at a time, side by side, from
+ * the file's bytes.
  *
- * Rows one by one, blocks in order, each decoded once to signed bytes for up
- * to four columns; the f32 steps are kernels.h's, on single floats.
+ * A block is decoded to signed bytes once for all columns; what is inside it
+ * adds up in integers, the four rows' sums meet in one vector, and the f32
+ * steps of kernels.h run for four rows at once, blocks in order.  Rows that
+ * the matrix does not have are its last one again, and are not stored.
  */
 #pragma once
 
-#include <arm_neon.h>
-#include <string.h>
-
 #include "backends/cpu/kernels.h"
-#include "backends/formats/blocks.h"
-#include "backends/formats/half.h"
-#include "backends/formats/iq_tables.h"
-#include "backends/formats/unpack.h"
+#include "backends/cpu/neon/blocks256_neon.h"
+#include "backends/cpu/neon/blocks32_neon.h"
 
-#define INLINE      static inline __attribute__((always_inline))
 #define MATVEC_COLS 4
 
-INLINE const uint8_t *matvec_row(const struct matvec *m, size_t r)
+struct rows4 {
+    const uint8_t *w[4];
+    float32x4_t acc[MATVEC_COLS];
+};
+
+INLINE void rows4_init(struct rows4 *rows, const struct matvec *m, size_t r)
 {
-    return (const uint8_t *)m->w + r * m->row_bytes;
+    for (size_t i = 0; i < 4; i++) {
+        size_t row = r + i < m->rows ? r + i : m->rows - 1;
+
+        rows->w[i] = (const uint8_t *)m->w + row * m->row_bytes;
+    }
+    for (size_t c = 0; c < MATVEC_COLS; c++)
+        rows->acc[c] = vdupq_n_f32(0.0f);
 }
 
-INLINE const void *matvec_act(const struct matvec *m, size_t c)
+/* To the next block; asks for the same one of the next four rows. */
+INLINE void rows4_step(struct rows4 *rows, const struct matvec *m, size_t bytes)
 {
-    return (const uint8_t *)m->act + c * m->act_stride;
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch((const void *)((uintptr_t)rows->w[i] + 4 * m->row_bytes + at), 0, 2);
+        rows->w[i] += bytes;
+    }
 }
 
-/* Four dwords that add up to the sixteen products. */
-INLINE int32x4_t dot16(int8x16_t w, int8x16_t a)
+INLINE void rows4_store(const struct rows4 *rows, const struct matvec *m, size_t r, size_t cols)
 {
-    int16x8_t p = vmull_s8(vget_low_s8(w), vget_low_s8(a));
+    for (size_t c = 0; c < cols; c++) {
+        float *y = m->y + c * m->y_stride + r;
+        float last[4];
 
-    return vpaddlq_s16(vmlal_s8(p, vget_high_s8(w), vget_high_s8(a)));
-}
-
-INLINE int8x16_t low_nibbles(uint8x16_t x)
-{
-    return vreinterpretq_s8_u8(vandq_u8(x, vdupq_n_u8(15)));
-}
-
-INLINE int8x16_t high_nibbles(uint8x16_t x)
-{
-    return vreinterpretq_s8_u8(vshrq_n_u8(x, 4));
-}
-
-/* 16 bits as 16 bytes of 0 or 16. */
-INLINE int8x16_t fifth_bits(const uint8_t *qh)
-{
-    const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
-    uint8x16_t x = vcombine_u8(vdup_n_u8(qh[0]), vdup_n_u8(qh[1]));
-
-    return vreinterpretq_s8_u8(vandq_u8(vtstq_u8(x, bit), vdupq_n_u8(16)));
-}
-
-INLINE float half_at(const uint8_t *p)
-{
-    uint16_t h;
-
-    memcpy(&h, p, sizeof(h));
-    return f16_to_f32(h);
+        if (m->rows - r >= 4) {
+            vst1q_f32(y, rows->acc[c]);
+            continue;
+        }
+        vst1q_f32(last, rows->acc[c]);
+        memcpy(y, last, (m->rows - r) * sizeof(*y));
+    }
 }
 
 /* -- 32 weights --------------------------------------------------------------------------- */
 
-struct decoded32 {
-    int8x16_t lo, hi;
-    float d, m;
-};
-
-typedef void decode32_fn(const uint8_t *block, struct decoded32 *to);
-
-INLINE void matvec32(const struct matvec *m, decode32_fn *decode, size_t block_bytes, bool offset)
+INLINE void matvec32_block(struct rows4 *rows, const struct blocks32 *f, size_t cols,
+                           const struct act_q8_32 *const a[MATVEC_COLS], dot16_fn *dot)
 {
-    for (size_t r = 0; r < m->rows; r++) {
-        const uint8_t *w = matvec_row(m, r);
-        float acc[MATVEC_COLS] = {0};
+    int32x4_t sum[MATVEC_COLS][4];
+    float32x4_t d, m;
 
-        for (size_t b = 0; b < m->n / 32; b++, w += block_bytes) {
-            struct decoded32 x;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < 4; i++) {
+        int8x16_t q[2];
 
-            decode(w, &x);
-            for (size_t c = 0; c < m->cols; c++) {
-                const struct act_q8_32 *a = (const struct act_q8_32 *)matvec_act(m, c) + b;
-                int32x4_t p =
-                    vaddq_s32(dot16(x.lo, vld1q_s8(a->q)), dot16(x.hi, vld1q_s8(a->q + 16)));
-                float f = (float)vaddvq_s32(p);
-                float v = offset ? __builtin_fmaf(x.d, f, x.m * (float)a->sum) : x.d * f;
+        f->block(rows->w[i], q);
+        for (size_t c = 0; c < cols; c++)
+            sum[c][i] =
+                dot(dot(vdupq_n_s32(0), q[0], vld1q_s8(a[c]->q)), q[1], vld1q_s8(a[c]->q + 16));
+    }
+    f->scales(rows->w, &d, &m);
+    for (size_t c = 0; c < cols; c++) {
+        float32x4_t isum = vcvtq_f32_s32(lanes_sum4(sum[c]));
+        float32x4_t v = vmulq_f32(d, isum);
 
-                acc[c] = __builtin_fmaf(a->d, v, acc[c]);
-            }
+        if (f->offset)
+            v = vfmaq_f32(vmulq_n_f32(m, (float)a[c]->sum), d, isum);
+        rows->acc[c] = vfmaq_n_f32(rows->acc[c], v, a[c]->d);
+    }
+}
+
+INLINE void matvec32_cols(const struct matvec *m, const struct blocks32 *f, size_t cols,
+                          dot16_fn *dot)
+{
+    for (size_t r = 0; r < m->rows; r += 4) {
+        const struct act_q8_32 *a[MATVEC_COLS];
+        struct rows4 rows;
+
+        rows4_init(&rows, m, r);
+        for (size_t c = 0; c < cols; c++)
+            a[c] = (const struct act_q8_32 *)((const char *)m->act + c * m->act_stride);
+        for (size_t b = 0; b < m->n / 32; b++) {
+            matvec32_block(&rows, f, cols, a, dot);
+            rows4_step(&rows, m, f->bytes);
+            for (size_t c = 0; c < cols; c++)
+                a[c]++;
         }
-        for (size_t c = 0; c < m->cols; c++)
-            m->y[c * m->y_stride + r] = acc[c];
+        rows4_store(&rows, m, r, cols);
     }
 }
 
 /* -- 256 weights ---------------------------------------------------------------------------- */
 
-struct decoded256 {
-    int8_t q[256];
-    int32_t scale[16];
-    int16_t minima[16];
-    float d, m;
-};
-
-typedef void decode256_fn(const uint8_t *block, struct decoded256 *to);
-
-INLINE int32_t isum256(const struct decoded256 *x, const int8_t *a)
+/* Four dwords that add up to isum. */
+INLINE int32x4_t matvec256_isum(const struct blocks256 *f, const int8x16_t q[16],
+                                const int32x4_t scale[4], const int8_t *a, dot16_fn *dot)
 {
+    const size_t wide = 16 / f->subs;
     int32x4_t sum = vdupq_n_s32(0);
 
-    for (size_t j = 0; j < 16; j++)
-        sum = vmlaq_n_s32(sum, dot16(vld1q_s8(x->q + 16 * j), vld1q_s8(a + 16 * j)), x->scale[j]);
-    return vaddvq_s32(sum);
-}
+#pragma GCC unroll 4
+    for (size_t g = 0; g < f->subs / 4; g++) {
+        int32x4_t p[4];
 
-INLINE int32_t msum256(const struct decoded256 *x, const int16_t *sums)
-{
-    int32x4_t sum = vdupq_n_s32(0);
+#pragma GCC unroll 4
+        for (size_t i = 0; i < 4; i++) {
+            size_t j = (4 * g + i) * wide;
 
-    for (size_t j = 0; j < 16; j += 4)
-        sum = vmlal_s16(sum, vld1_s16(x->minima + j), vld1_s16(sums + j));
-    return vaddvq_s32(sum);
-}
-
-INLINE void matvec256(const struct matvec *m, decode256_fn *decode, size_t block_bytes, bool minima)
-{
-    for (size_t r = 0; r < m->rows; r++) {
-        const uint8_t *w = matvec_row(m, r);
-        float acc[MATVEC_COLS] = {0};
-
-        for (size_t b = 0; b < m->n / 256; b++, w += block_bytes) {
-            struct decoded256 x;
-
-            decode(w, &x);
-            for (size_t c = 0; c < m->cols; c++) {
-                const struct act_q8_256 *a = (const struct act_q8_256 *)matvec_act(m, c) + b;
-                float f = (float)isum256(&x, a->q);
-                float v = x.d * f;
-
-                if (minima)
-                    v = __builtin_fmaf(x.d, f, -(x.m * (float)msum256(&x, a->sums)));
-                acc[c] = __builtin_fmaf(a->d, v, acc[c]);
-            }
+            p[i] = dot(vdupq_n_s32(0), q[j], vld1q_s8(a + 16 * j));
+            if (wide == 2)
+                p[i] = dot(p[i], q[j + 1], vld1q_s8(a + 16 * j + 16));
         }
-        for (size_t c = 0; c < m->cols; c++)
-            m->y[c * m->y_stride + r] = acc[c];
+        sum = vmlaq_s32(sum, lanes_sum4(p), scale[g]);
     }
+    return sum;
 }
 
-/* Any format of 256 weights by its own unpack. */
-INLINE void decode_unpack(unpack_fn *unpack, const uint8_t *w, bool minima, struct decoded256 *to)
+/* Four dwords that add up to msum. */
+INLINE int32x4_t matvec256_msum(int8x16_t minima, const int16_t *sums)
 {
-    struct unpacked u;
+    int16x8_t lo = vmovl_s8(vget_low_s8(minima)), hi = vmovl_high_s8(minima);
+    int16x8_t a = vld1q_s16(sums), b = vld1q_s16(sums + 8);
+    int32x4_t sum = vmull_s16(vget_low_s16(lo), vget_low_s16(a));
 
-    unpack(w, &u);
-    memcpy(to->q, u.q, 256);
-    memcpy(to->scale, u.sc, sizeof(u.sc));
-    for (size_t j = 0; minima && j < 16; j++)
-        to->minima[j] = (int16_t)u.mins[j];
-    to->d = u.d;
-    to->m = minima ? u.m : 0.0f;
+    sum = vmlal_high_s16(sum, lo, a);
+    sum = vmlal_s16(sum, vget_low_s16(hi), vget_low_s16(b));
+    return vmlal_high_s16(sum, hi, b);
 }
 
-/* q4_k, q5_k: scales and minima of 32, each for two sixteens. */
-INLINE void decode_scales_k(const uint8_t *w, struct decoded256 *to)
+INLINE void matvec256_block(struct rows4 *rows, const struct blocks256 *f, size_t cols,
+                            const struct act_q8_256 *const a[MATVEC_COLS], dot16_fn *dot)
 {
-    for (int j = 0; j < 16; j++) {
-        to->scale[j] = k_scale(w + 4, j / 2);
-        to->minima[j] = (int16_t)k_min(w + 4, j / 2);
+    int32x4_t sum[MATVEC_COLS][4], mins[MATVEC_COLS][4];
+    float32x4_t d, m;
+
+    for (size_t i = 0; i < 4; i++) {
+        struct parts256 p;
+        int32x4_t scale[4];
+
+        f->block(rows->w[i], &p);
+        lanes_widen(p.scale, scale);
+        for (size_t c = 0; c < cols; c++) {
+            sum[c][i] = matvec256_isum(f, p.q, scale, a[c]->q, dot);
+            if (f->minima)
+                mins[c][i] = matvec256_msum(p.minima, a[c]->sums);
+        }
     }
-    to->d = half_at(w);
-    to->m = half_at(w + 2);
+    f->scales(rows->w, &d, &m);
+    for (size_t c = 0; c < cols; c++) {
+        float32x4_t isum = vcvtq_f32_s32(lanes_sum4(sum[c]));
+        float32x4_t v = vmulq_f32(d, isum);
+
+        if (f->minima)
+            v = vfmaq_f32(vnegq_f32(vmulq_f32(m, vcvtq_f32_s32(lanes_sum4(mins[c])))), d, isum);
+        rows->acc[c] = vfmaq_n_f32(rows->acc[c], v, a[c]->d);
+    }
 }
 
-#define MATVEC_UNPACK(fmt, minima_)                                                                \
-    INLINE void decode(const uint8_t *w, struct decoded256 *to)                                    \
-    {                                                                                              \
-        decode_unpack(unpack_##fmt, w, minima_, to);                                               \
-    }                                                                                              \
-    void matvec_##fmt##_neon(const struct matvec *m)                                               \
-    {                                                                                              \
-        matvec256(m, decode, sizeof(struct block_##fmt), minima_);                                 \
+INLINE void matvec256_cols(const struct matvec *m, const struct blocks256 *f, size_t cols,
+                           dot16_fn *dot)
+{
+    for (size_t r = 0; r < m->rows; r += 4) {
+        const struct act_q8_256 *a[MATVEC_COLS];
+        struct rows4 rows;
+
+        rows4_init(&rows, m, r);
+        for (size_t c = 0; c < cols; c++)
+            a[c] = (const struct act_q8_256 *)((const char *)m->act + c * m->act_stride);
+        for (size_t b = 0; b < m->n / 256; b++) {
+            matvec256_block(&rows, f, cols, a, dot);
+            rows4_step(&rows, m, f->bytes);
+            for (size_t c = 0; c < cols; c++)
+                a[c]++;
+        }
+        rows4_store(&rows, m, r, cols);
     }
+}
+
+/* -- the kernel of a format: one body for one column, one for more -------------------------------- */
+
+#define MATVEC_KERNEL(fmt, tier, body, blocks)                                                     \
+    void matvec_##fmt##_##tier(const struct matvec *m)                                             \
+    {                                                                                              \
+        if (m->cols == 1)                                                                          \
+            body(m, &blocks, 1, dot16_##tier);                                                     \
+        else                                                                                       \
+            body(m, &blocks, m->cols, dot16_##tier);                                               \
+    }
+#define MATVEC32(fmt, tier)  MATVEC_KERNEL(fmt, tier, matvec32_cols, blocks32_##fmt)
+#define MATVEC256(fmt, tier) MATVEC_KERNEL(fmt, tier, matvec256_cols, blocks256_##fmt)

@@ -172,7 +172,7 @@ double bed_activation(enum act_kind act, const struct tensor *t, size_t row, siz
 
 int bed_open(const char *tier)
 {
-    static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon"};
+    static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon", "dotprod", "i8mm"};
     struct device dev;
     struct err err;
 

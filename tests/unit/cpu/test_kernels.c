@@ -18,6 +18,17 @@ START_TEST(a_cap_takes_a_tier_and_what_is_below_it)
 }
 END_TEST
 
+START_TEST(a_cap_of_arm_takes_a_tier_and_what_is_below_it)
+{
+    unsigned all = TIER_scalar | TIER_neon | TIER_dotprod | TIER_i8mm;
+
+    ck_assert_uint_eq(cpu_tiers_cap(all, "i8mm"), all);
+    ck_assert_uint_eq(cpu_tiers_cap(all, "dotprod"), all & ~(unsigned)TIER_i8mm);
+    ck_assert_uint_eq(cpu_tiers_cap(all, "neon"), TIER_scalar | TIER_neon);
+    ck_assert_uint_eq(cpu_tiers_cap(all, "avx2"), TIER_scalar);
+}
+END_TEST
+
 START_TEST(a_cap_never_adds_what_the_machine_lacks)
 {
     ck_assert_uint_eq(cpu_tiers_cap(TIER_scalar | TIER_avx2, "avx512"), TIER_scalar | TIER_avx2);
@@ -37,6 +48,8 @@ START_TEST(a_mask_is_called_by_its_widest_tier)
     ck_assert_str_eq(cpu_tier_name(TIER_scalar), "scalar");
     ck_assert_str_eq(cpu_tier_name(TIER_scalar | TIER_avx2), "avx2");
     ck_assert_str_eq(cpu_tier_name(TIER_scalar | TIER_neon), "neon");
+    ck_assert_str_eq(cpu_tier_name(TIER_scalar | TIER_neon | TIER_dotprod), "dotprod");
+    ck_assert_str_eq(cpu_tier_name(TIER_scalar | TIER_neon | TIER_dotprod | TIER_i8mm), "i8mm");
 }
 END_TEST
 
@@ -95,7 +108,7 @@ END_TEST
 
 START_TEST(what_packs_says_how_large_a_tile_is)
 {
-    static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon"};
+    static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon", "dotprod", "i8mm"};
 
     for (size_t i = 0; i < sizeof(tiers) / sizeof(tiers[0]); i++) {
         struct kernels k;
@@ -127,6 +140,8 @@ TCase *tcase_cpu_kernels(void)
     TCase *tc = tcase_create("kernels");
 
     tcase_add_test(tc, a_cap_takes_a_tier_and_what_is_below_it);
+    tcase_add_test(tc, a_cap_of_arm_takes_a_tier_and_what_is_below_it);
+    tcase_add_test(tc, a_cap_of_arm_takes_a_tier_and_what_is_below_it);
     tcase_add_test(tc, a_cap_never_adds_what_the_machine_lacks);
     tcase_add_test(tc, a_name_that_is_no_tier_gives_an_empty_mask);
     tcase_add_test(tc, a_mask_is_called_by_its_widest_tier);

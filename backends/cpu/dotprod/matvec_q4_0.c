@@ -1,0 +1,6 @@
+/* q4_0 × int8 activations; see matvec_neon.h. */
+#include "backends/cpu/dotprod/tier_dotprod.h"
+
+KERNEL(matvec, q4_0, dotprod);
+
+MATVEC32(q4_0, dotprod)

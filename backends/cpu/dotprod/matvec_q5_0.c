@@ -1,0 +1,6 @@
+/* q5_0 × int8 activations; see matvec_neon.h. */
+#include "backends/cpu/dotprod/tier_dotprod.h"
+
+KERNEL(matvec, q5_0, dotprod);
+
+MATVEC32(q5_0, dotprod)

@@ -1,0 +1,6 @@
+/* q6_k × int8 activations; see matvec_neon.h. */
+#include "backends/cpu/dotprod/tier_dotprod.h"
+
+KERNEL(matvec, q6_k, dotprod);
+
+MATVEC256(q6_k, dotprod)

@@ -1,0 +1,6 @@
+/* q5_1 weights in panels; see panel_neon.h. */
+#include "backends/cpu/i8mm/tier_i8mm.h"
+
+KERNEL(gemm, q5_1, i8mm);
+
+GEMM32(q5_1, i8mm)

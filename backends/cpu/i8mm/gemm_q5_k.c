@@ -1,0 +1,6 @@
+/* q5_k weights in panels; see panel_neon.h. */
+#include "backends/cpu/i8mm/tier_i8mm.h"
+
+KERNEL(gemm, q5_k, i8mm);
+
+GEMM256(q5_k, i8mm)

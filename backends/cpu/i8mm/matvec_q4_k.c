@@ -1,0 +1,6 @@
+/* q4_k × int8 activations; see tier_i8mm.h. */
+#include "backends/cpu/i8mm/tier_i8mm.h"
+
+KERNEL(matvec, q4_k, i8mm);
+
+NARROW256(q4_k)

@@ -1,0 +1,6 @@
+/* q4_0 weights in panels; see panel_neon.h. */
+#include "backends/cpu/neon/tier_neon.h"
+
+KERNEL(gemm, q4_0, neon);
+
+GEMM32(q4_0, neon)
