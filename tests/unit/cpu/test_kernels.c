@@ -141,7 +141,6 @@ TCase *tcase_cpu_kernels(void)
 
     tcase_add_test(tc, a_cap_takes_a_tier_and_what_is_below_it);
     tcase_add_test(tc, a_cap_of_arm_takes_a_tier_and_what_is_below_it);
-    tcase_add_test(tc, a_cap_of_arm_takes_a_tier_and_what_is_below_it);
     tcase_add_test(tc, a_cap_never_adds_what_the_machine_lacks);
     tcase_add_test(tc, a_name_that_is_no_tier_gives_an_empty_mask);
     tcase_add_test(tc, a_mask_is_called_by_its_widest_tier);
