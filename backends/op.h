@@ -101,7 +101,7 @@ union op_params {
     struct {
         unsigned n_heads, n_kv_heads, head_dim, v_dim, window;
         float scale, soft_cap;
-        bool non_causal;
+        bool non_causal; /* rows see each other; a window reaches half to either side */
     } attention;
     struct {
         unsigned n_kv_heads, head_dim, v_dim;

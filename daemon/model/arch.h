@@ -62,7 +62,8 @@ enum dim {
     DIM_QKV,     /* rows of a fused tensor of queries, keys and values */
     DIM_GATE_UP, /* 2 * n_ff */
     DIM_HEADS,   /* n_heads */
-    DIM_CTX      /* n_ctx_train */
+    DIM_KV_HEADS,
+    DIM_CTX /* n_ctx_train */
 };
 
 enum need {
@@ -103,6 +104,9 @@ struct build;
 struct arch {
     const char *name; /* general.architecture */
     enum op_rope rope;
+    bool no_rope;        /* positions are no part of attention */
+    bool longrope;       /* RoPE may have factors for short and for long contexts */
+    float swa_rope_base; /* of layers with a window where the file does not say; 0: as the others */
     bool layernorm;      /* norms subtract the mean and may have a bias; else RMS norms */
     bool swa_unscaled;   /* RoPE scaling is for the layers that see all */
     uint32_t swa_window; /* where the file does not say; 0: none */

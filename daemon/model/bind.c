@@ -61,6 +61,7 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
                (uint64_t)y->n_kv_heads * (hp->head_dim + hp->v_dim);
     case DIM_GATE_UP: return 2 * (uint64_t)y->n_ff;
     case DIM_HEADS: return y->n_heads;
+    case DIM_KV_HEADS: return y->n_kv_heads;
     case DIM_CTX: return hp->n_ctx_train;
     }
     return 0;

@@ -168,6 +168,8 @@ static int read_scaling(const struct gguf *g, const struct arch *arch, struct hp
         hp->rope_scaling = ROPE_SCALING_NONE;
     else if (view_is(type, "yarn"))
         hp->rope_scaling = ROPE_SCALING_YARN;
+    else if (view_is(type, "longrope") && arch->longrope)
+        hp->rope_scaling = ROPE_SCALING_LONG;
     else
         return err_set_param(err, ERR_UNSUPPORTED, text,
                              "RoPE scaling '%.*s' (key '%s') is not known; known are none, linear, "
@@ -212,7 +214,7 @@ static void derive_windows(struct hparams *hp, const struct arch *arch)
         y->window &= hp->n_swa > 0;
     }
     if (!hp->has[KEY_ROPE_BASE_SWA])
-        hp->rope_base_swa = hp->rope_base;
+        hp->rope_base_swa = arch->swa_rope_base > 0.0f ? arch->swa_rope_base : hp->rope_base;
 }
 
 /* What each layer does, and the most of what its numbers are. */

@@ -40,7 +40,8 @@ struct hparams_layer {
     unsigned kind; /* of enum layer_kind */
 };
 
-enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN };
+/* LONG: by factors of the file, for short and for long contexts (Ding et al. 2024, arXiv 2402.13753). */
+enum rope_scaling { ROPE_SCALING_NONE, ROPE_SCALING_LINEAR, ROPE_SCALING_YARN, ROPE_SCALING_LONG };
 
 /* What an embedding model makes of the rows of a text; the numbers are the file's. */
 enum pooling { POOLING_NONE, POOLING_MEAN, POOLING_CLS, POOLING_LAST, POOLING_RANK };
@@ -63,6 +64,7 @@ struct hparams {
     uint32_t n_heads, n_kv_heads, n_ff; /* most of any layer */
     uint32_t head_dim, v_dim;
     float rms_eps, norm_eps, attention_scale;
+    float temperature_scale;                            /* of queries by position; 0: none */
     float attn_soft_cap, final_soft_cap;                /* 0: none */
     float embedding_scale, residual_scale, logit_scale; /* factors; 1 where the file has none */
     uint32_t n_swa, swa_period;

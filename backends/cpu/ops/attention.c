@@ -111,10 +111,17 @@ static void visible(const struct op *op, const struct part *p, size_t r, size_t 
                     size_t *ret_to)
 {
     size_t window = op->p.attention.window;
-    size_t to = p->run->pos + (op->p.attention.non_causal ? p->rows : r + 1);
+    size_t at = p->run->pos + r, half = window / 2;
 
-    *ret_to = to;
-    *ret_from = window && p->run->pos + r + 1 > window ? p->run->pos + r + 1 - window : 0;
+    if (!op->p.attention.non_causal) {
+        *ret_to = at + 1;
+        *ret_from = window && at + 1 > window ? at + 1 - window : 0;
+        return;
+    }
+    *ret_to = p->run->pos + p->rows;
+    if (window)
+        *ret_to = MIN(*ret_to, at + half + 1);
+    *ret_from = window && at > half ? at - half : 0;
 }
 
 static void chunks_of(const struct op *op, const struct part *p, size_t r0, size_t r1,

@@ -12,9 +12,14 @@ static void norm_qk(struct build *b, int layer, graph_value qk[2], bool rows)
 
     for (int i = 0; i < 2; i++) {
         const struct graph_weight *w = model_weight(b->m, layer, names[i], PART_WEIGHT);
+        struct graph_weight flat = *w;
 
         if (!w->t.fmt)
             continue;
+        /* A row of weights for each head is one for the whole row. */
+        flat.t.n[0] *= w->t.n[1];
+        flat.t.n[1] = 1;
+        w = &flat;
         if (b->m->arch->layernorm)
             qk[i] = graph_layernorm(b->g, qk[i], w, model_weight(b->m, layer, names[i], PART_BIAS),
                                     b->hp->norm_eps, group);
@@ -76,7 +81,7 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     project(b, layer, x, qkv);
     if (opt->qk_norm && !opt->norm_late)
         norm_qk(b, layer, qkv, opt->norm_rows);
-    if (!opt->no_rope) {
+    if (!opt->no_rope && !b->m->arch->no_rope) {
         rotate(b, layer, qkv[0]);
         rotate(b, layer, qkv[1]);
     }

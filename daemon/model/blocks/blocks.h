@@ -21,7 +21,7 @@ struct build {
     graph_value rope_swa; /* those of the layers with a window */
 };
 
-/* Embedded tokens, scaled; also makes the RoPE tables. */
+/* Embedded tokens, scaled, plus a row of the position where the file has a table of them; also makes the RoPE tables. */
 graph_value blk_embed(struct build *b);
 
 graph_value blk_add(struct build *b, graph_value x, graph_value y);
@@ -61,6 +61,21 @@ graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
 /* The same of the shared experts: they are one of their widths together. */
 graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x);
+
+/* What the layers of dense families differ in. */
+struct blk_layer {
+    struct blk_attention attention;
+    enum op_act act;           /* silu unless said */
+    bool post_norms;           /* norms behind both parts, beside those before */
+    enum tensor_name ffn_norm; /* of blk_layer(): the norm before the feed-forward part */
+};
+/* x += attention(norm x); x += ffn(norm x); both times the residual scale. */
+graph_value blk_layer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
+/* x += norm(attention(x)); x += norm(ffn(x)) */
+graph_value blk_layer_post(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
+/* x += attention(norm x) + ffn(norm x), of one norm; or attention(norm2 x) where there is one. */
+graph_value blk_layer_parallel(struct build *b, int layer, graph_value x,
+                               const struct blk_layer *opt);
 
 struct blk_moe {
     bool normalise;  /* weights of the chosen experts sum to 1 */

@@ -6,7 +6,8 @@
 static struct op_rope_params rope_params(const struct build *b, bool swa)
 {
     const struct hparams *hp = b->hp;
-    bool scaled = hp->rope_scaling != ROPE_SCALING_NONE && !(swa && b->m->arch->swa_unscaled);
+    bool plain = swa && b->m->arch->swa_unscaled;
+    bool scaled = hp->rope_scaling != ROPE_SCALING_NONE && !plain;
     bool yarn = scaled && hp->rope_scaling == ROPE_SCALING_YARN;
 
     return (struct op_rope_params){
@@ -15,7 +16,7 @@ static struct op_rope_params rope_params(const struct build *b, bool swa)
         .base = swa ? hp->rope_base_swa : hp->rope_base,
         .freq_scale = scaled ? 1.0f / hp->rope_factor : 1.0f,
         .ext_factor = yarn ? hp->yarn_ext_factor : 0.0f,
-        .attn_factor = hp->rope_attn_factor * (yarn ? hp->yarn_attn_factor : 1.0f),
+        .attn_factor = plain ? 1.0f : hp->rope_attn_factor * (yarn ? hp->yarn_attn_factor : 1.0f),
         .beta_fast = hp->yarn_beta_fast,
         .beta_slow = hp->yarn_beta_slow,
         .n_ctx_orig = hp->n_ctx_orig,
@@ -30,22 +31,38 @@ static bool has_windows(const struct hparams *hp)
     return false;
 }
 
+/* Those of the file, or of the two that it has the ones for so long a context. */
+static const struct graph_weight *factors(const struct build *b)
+{
+    const struct graph_weight *w = model_weight(b->m, -1, TENSOR_ROPE_FREQS, PART_WEIGHT);
+
+    if (w->t.fmt)
+        return w;
+    return model_weight(
+        b->m, -1, b->n_ctx > b->hp->n_ctx_orig ? TENSOR_ROPE_LONG : TENSOR_ROPE_SHORT, PART_WEIGHT);
+}
+
 static void make_tables(struct build *b)
 {
     struct op_rope_params all = rope_params(b, false), swa = rope_params(b, true);
-    const struct graph_weight *factors = model_weight(b->m, -1, TENSOR_ROPE_FREQS, PART_WEIGHT);
 
-    b->rope = graph_rope_table(b->g, &all, factors);
+    b->rope = graph_rope_table(b->g, &all, factors(b));
     b->rope_swa = b->rope;
     if (has_windows(b->hp) && (swa.base != all.base || swa.freq_scale != all.freq_scale))
-        b->rope_swa = graph_rope_table(b->g, &swa, factors);
+        b->rope_swa = graph_rope_table(b->g, &swa, factors(b));
 }
 
 graph_value blk_embed(struct build *b)
 {
-    make_tables(b);
-    return graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT),
-                       b->hp->embedding_scale);
+    const struct graph_weight *positions =
+        model_weight(b->m, -1, TENSOR_POSITION_EMBD, PART_WEIGHT);
+    graph_value x;
+
+    if (!b->m->arch->no_rope)
+        make_tables(b);
+    x = graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT),
+                    b->hp->embedding_scale);
+    return positions->t.fmt ? graph_add(b->g, x, graph_embed_position(b->g, positions)) : x;
 }
 
 graph_value blk_add(struct build *b, graph_value x, graph_value y)
