@@ -267,6 +267,19 @@ static bool check_KV_STORE(const struct op *op, struct err *err)
            check_rows(op, &op->src[0], k_dim * n_kv, "the keys", err);
 }
 
+/* Lists are int32 in f32-sized slots, as many as a row has columns. */
+static bool check_INDEXER(const struct op *op, struct err *err)
+{
+    const struct tensor *k = &op->src[2];
+    size_t n_heads = op->p.indexer.n_heads, dim = op->p.indexer.head_dim;
+
+    NEED(n_heads > 0 && dim > 0, "%zu heads of %zu", n_heads, dim);
+    return check_cache(op, k, dim, 1, "the cache of keys", err) &&
+           check_rows(op, &op->src[0], n_heads * dim, "the queries", err) &&
+           check_rows(op, &op->src[1], n_heads, "the weights of heads", err) &&
+           check_rows(op, &op->dst[0], op->dst[0].n[0], "the list", err);
+}
+
 static bool check_ATTENTION(const struct op *op, struct err *err)
 {
     size_t n_heads = op->p.attention.n_heads, n_kv = op->p.attention.n_kv_heads;
@@ -280,6 +293,14 @@ static bool check_ATTENTION(const struct op *op, struct err *err)
            check_rows(op, &op->src[0], k_dim * n_heads, "the queries", err) &&
            check_rows(op, &op->dst[0], v_dim * n_heads, "the output", err) &&
            check_vector(op, &op->src[3], n_heads, "the sinks", err);
+}
+
+static bool check_SPARSE(const struct op *op, struct err *err)
+{
+    NEED(!op->p.attention.window && !op->p.attention.non_causal,
+         "a list of positions leaves no window to be chosen");
+    return check_ATTENTION(op, err) &&
+           check_rows(op, &op->src[4], op->src[4].n[0], "the list of positions", err);
 }
 
 static bool check_GLU(const struct op *op, struct err *err)

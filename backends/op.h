@@ -104,6 +104,10 @@ union op_params {
         bool non_causal; /* rows see each other; a window reaches half to either side */
     } attention;
     struct {
+        unsigned n_heads, head_dim;
+        float scale; /* of the weights */
+    } indexer;
+    struct {
         unsigned n_kv_heads, head_dim, v_dim;
     } kv_store;
     struct {

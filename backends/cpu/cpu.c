@@ -150,8 +150,10 @@ static int check_positions(const struct op_run *run, size_t end, struct err *err
 /* The chunks that a batch touches must all be in the cache at once. */
 static int check_cache(const struct op *op, const struct op_run *run, struct err *err)
 {
-    const struct tensor *k = &op->src[op->kind == OP_KV_STORE ? 2 : 1];
-    size_t window = op->kind == OP_ATTENTION ? op->p.attention.window : 1;
+    const struct tensor *k = &op->src[op->kind == OP_KV_STORE || op->kind == OP_INDEXER ? 2 : 1];
+    size_t window = op->kind == OP_ATTENTION  ? op->p.attention.window
+                    : op->kind == OP_KV_STORE ? 1
+                                              : 0;
     size_t first = window && run->pos + 1 > window ? (run->pos + 1 - window) / OP_KV_CHUNK : 0;
     size_t last = (run->pos + run->rows - 1) / OP_KV_CHUNK;
 
@@ -174,7 +176,8 @@ static int check_batch(const struct op *ops, size_t n, const struct op_run *run,
             r = check_positions(run, op->src[0].n[1], err);
         else if (op->kind == OP_EMBED)
             r = check_ids(run->tokens, rows, op->src[0].n[1], "token", err);
-        else if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION)
+        else if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION || op->kind == OP_INDEXER ||
+                 op->kind == OP_SPARSE)
             r = check_cache(op, run, err);
         else if (op->kind == OP_ROWS)
             r = check_ids(run->rows_out, run->n_out, op->src[0].n[1], "row", err);

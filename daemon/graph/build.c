@@ -313,10 +313,11 @@ void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv
     n->op.p.kv_store.v_dim = v_dim;
 }
 
-graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a)
+static graph_value attention(struct graph *g, enum op_kind kind, graph_value q,
+                             const struct graph_attention *a, struct node **ret)
 {
     struct node *n;
-    graph_value y = map_value(g, OP_ATTENTION, q, (size_t)a->n_heads * a->v_dim, &n);
+    graph_value y = map_value(g, kind, q, (size_t)a->n_heads * a->v_dim, &n);
 
     assert(g->layer >= 0);
     put_cache(n, 1, REF_K);
@@ -330,6 +331,50 @@ graph_value graph_attention(struct graph *g, graph_value q, const struct graph_a
     n->op.p.attention.scale = a->scale;
     n->op.p.attention.soft_cap = a->soft_cap;
     n->op.p.attention.non_causal = a->non_causal;
+    *ret = n;
+    return y;
+}
+
+graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a)
+{
+    struct node *n;
+
+    return attention(g, OP_ATTENTION, q, a, &n);
+}
+
+graph_value graph_sparse(struct graph *g, graph_value q, graph_value chosen,
+                         const struct graph_attention *a)
+{
+    struct node *n;
+    graph_value y = attention(g, OP_SPARSE, q, a, &n);
+
+    put_src(g, n, 4, chosen);
+    return y;
+}
+
+void graph_index_store(struct graph *g, graph_value k, unsigned dim)
+{
+    struct node *n = new_node(g, OP_KV_STORE);
+
+    assert(g->layer >= 0);
+    put_src(g, n, 0, k);
+    put_cache(n, 2, REF_INDEX);
+    n->op.p.kv_store.n_kv_heads = 1;
+    n->op.p.kv_store.head_dim = dim;
+}
+
+graph_value graph_indexer(struct graph *g, graph_value q, graph_value w, unsigned n_heads,
+                          unsigned dim, float scale, unsigned top_k)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_INDEXER, q, top_k, &n);
+
+    assert(g->layer >= 0);
+    put_src(g, n, 1, w);
+    put_cache(n, 2, REF_INDEX);
+    n->op.p.indexer.n_heads = n_heads;
+    n->op.p.indexer.head_dim = dim;
+    n->op.p.indexer.scale = scale;
     return y;
 }
 

@@ -96,6 +96,14 @@ struct graph_attention {
     const struct graph_weight *sinks;
 };
 graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a);
+/* Appends the rows to the layer's cache of index keys. */
+void graph_index_store(struct graph *g, graph_value k, unsigned dim);
+/* The top_k positions by the index keys of the layer: q is n_heads × dim, w n_heads. */
+graph_value graph_indexer(struct graph *g, graph_value q, graph_value w, unsigned n_heads,
+                          unsigned dim, float scale, unsigned top_k);
+/* Attention over what an indexer chose. */
+graph_value graph_sparse(struct graph *g, graph_value q, graph_value chosen,
+                         const struct graph_attention *a);
 /* up GRAPH_NONE: the activation alone. */
 graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up);
 /* When one of the two has the wanted rows only, the other is cut to them. */

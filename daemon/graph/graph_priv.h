@@ -3,7 +3,7 @@
 
 #include "daemon/graph/graph.h"
 
-enum ref_kind { REF_NONE, REF_VALUE, REF_WEIGHT, REF_K, REF_V };
+enum ref_kind { REF_NONE, REF_VALUE, REF_WEIGHT, REF_K, REF_V, REF_INDEX };
 
 /* Where a tensor of an op will be found: a value, an extent, or the cache of a layer. */
 struct ref {

@@ -186,6 +186,8 @@ static void shape_caches(struct program *p, const struct sequence_layout *l)
                 p->nodes[i].op.src[s] = sequence_shape_k(l, r->index);
             else if (r->kind == REF_V)
                 p->nodes[i].op.src[s] = sequence_shape_v(l, r->index);
+            else if (r->kind == REF_INDEX)
+                p->nodes[i].op.src[s] = sequence_shape_index(l, r->index);
         }
 }
 

@@ -13,7 +13,7 @@
 #define CACHE_ALIGN 64
 
 struct cache {
-    struct tensor k, v; /* fmt NULL: the layer keeps nothing */
+    struct tensor k, v, index; /* fmt NULL: the layer keeps nothing */
 };
 
 struct sequence {
@@ -71,6 +71,8 @@ static size_t region_bytes(const struct sequence_layout *l)
         sum = add_sat(sum, cache_bytes(l, l->k_fmt, y->n_kv_heads, y->k_dim));
         if (!y->v_in_k)
             sum = add_sat(sum, cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim));
+        if (y->index_dim)
+            sum = add_sat(sum, cache_bytes(l, l->k_fmt, 1, y->index_dim));
     }
     return sum;
 }
@@ -111,6 +113,11 @@ struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer)
     return v;
 }
 
+struct tensor sequence_shape_index(const struct sequence_layout *l, size_t layer)
+{
+    return tensor_make(l->k_fmt, NULL, l->layers[layer].index_dim, OP_KV_CHUNK, 1, n_chunks(l));
+}
+
 static void cut_caches(struct sequence *s, const struct sequence_layout *l)
 {
     char *at = s->region.data;
@@ -125,10 +132,15 @@ static void cut_caches(struct sequence *s, const struct sequence_layout *l)
         c->v = sequence_shape_v(l, i);
         c->k.data = c->v.data = at;
         at += cache_bytes(l, l->k_fmt, y->n_kv_heads, y->k_dim);
-        if (y->v_in_k)
-            continue;
-        c->v.data = at;
-        at += cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim);
+        if (!y->v_in_k) {
+            c->v.data = at;
+            at += cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim);
+        }
+        if (y->index_dim) {
+            c->index = sequence_shape_index(l, i);
+            c->index.data = at;
+            at += cache_bytes(l, l->k_fmt, 1, y->index_dim);
+        }
     }
 }
 
@@ -150,6 +162,8 @@ static int check_layout(const struct sequence_layout *l, struct err *err)
             r = check_dim(l->k_fmt, l->layers[i].k_dim, i, err);
         if (r >= 0 && l->layers[i].n_kv_heads)
             r = check_dim(l->v_fmt, l->layers[i].v_dim, i, err);
+        if (r >= 0)
+            r = check_dim(l->k_fmt, l->layers[i].index_dim, i, err);
         if (r < 0)
             return r;
     }
@@ -255,4 +269,9 @@ struct tensor sequence_k(const struct sequence *s, size_t layer)
 struct tensor sequence_v(const struct sequence *s, size_t layer)
 {
     return s->caches[layer].v;
+}
+
+struct tensor sequence_index(const struct sequence *s, size_t layer)
+{
+    return s->caches[layer].index;
 }

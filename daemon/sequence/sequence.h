@@ -26,7 +26,8 @@ struct sequence_layer {
     unsigned n_kv_heads;
     unsigned k_dim; /* per head */
     unsigned v_dim;
-    bool v_in_k; /* values are the first v_dim of each key, and kept once */
+    unsigned index_dim; /* of keys for choosing positions, one a token; 0: none */
+    bool v_in_k;        /* values are the first v_dim of each key, and kept once */
 };
 
 struct sequence_layout {
@@ -40,6 +41,7 @@ struct sequence_layout {
 /* Caches of a layer, in the layout of op.h, without data. */
 struct tensor sequence_shape_k(const struct sequence_layout *l, size_t layer);
 struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer);
+struct tensor sequence_shape_index(const struct sequence_layout *l, size_t layer);
 
 /* Bytes that sequence_create reserves under ACCOUNT_KV (page-rounded). */
 size_t sequence_bytes(const struct sequence_layout *layout, const struct backend_ops *ops,
@@ -64,3 +66,4 @@ void sequence_append(struct sequence *s, const int32_t *ids, size_t n);
 /* Caches of a layer, in the layout of op.h; data is bound. */
 struct tensor sequence_k(const struct sequence *s, size_t layer);
 struct tensor sequence_v(const struct sequence *s, size_t layer);
+struct tensor sequence_index(const struct sequence *s, size_t layer);

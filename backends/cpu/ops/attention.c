@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/ops/attend.h"
 #include "common/alloc.h"
 
 #define BLOCK_QUERIES 32 /* that share a decoded key */
@@ -26,11 +26,6 @@ struct shape {
     size_t n_q;      /* queries of an item, at most */
     size_t n_chunks; /* of the caches */
     bool split;
-};
-
-/* m, l and o of some queries. */
-struct partial {
-    float *m, *l, *o;
 };
 
 /* One thread's own memory. */
@@ -52,20 +47,6 @@ static struct shape shape_of(const struct op *op, size_t rows, unsigned n_thread
     s.split = rows <= SPLIT_ROWS && s.n_blocks == 1 && n_kv % n_threads != 0 &&
               n_kv < 4 * (size_t)n_threads;
     return s;
-}
-
-static size_t partial_bytes(const struct op *op, size_t n_q)
-{
-    return scratch_round(n_q * (op->p.attention.v_dim + 2) * sizeof(float));
-}
-
-static struct partial partial_at(char *at, size_t n_q)
-{
-    struct partial p = {.m = (float *)at};
-
-    p.l = p.m + n_q;
-    p.o = p.l + n_q;
-    return p;
 }
 
 static size_t thread_bytes(const struct op *op, const struct shape *s)
@@ -195,35 +176,6 @@ static void attend_chunk(const struct op *op, const struct part *p, const struct
     }
 }
 
-static void merge(const struct op *op, const struct part *p, const struct partial *acc, size_t i,
-                  const struct partial *chunk, size_t j, bool is_first)
-{
-    size_t v_dim = op->p.attention.v_dim;
-
-    if (is_first) {
-        acc->m[i] = chunk->m[j];
-        acc->l[i] = chunk->l[j];
-        memcpy(acc->o + i * v_dim, chunk->o + j * v_dim, v_dim * sizeof(float));
-        return;
-    }
-    p->k->attn_merge(&acc->m[i], &acc->l[i], acc->o + i * v_dim, chunk->m[j], chunk->l[j],
-                     chunk->o + j * v_dim, v_dim);
-}
-
-/* A sink is one more key with a logit of its own and a value of zero. */
-static void finish(const struct op *op, const struct part *p, const struct partial *acc, size_t i,
-                   size_t r, size_t head)
-{
-    static const float zero[KERNELS_HEAD_MAX];
-    const float *sinks = op->src[SRC_SINKS].fmt ? op->src[SRC_SINKS].data : NULL;
-    size_t v_dim = op->p.attention.v_dim;
-    float *o = acc->o + i * v_dim;
-
-    if (sinks)
-        p->k->attn_merge(&acc->m[i], &acc->l[i], o, sinks[head], 1.0f, zero, v_dim);
-    p->k->scale(o, 1.0f / acc->l[i], tensor_f32(&op->dst[0], r) + head * v_dim, v_dim);
-}
-
 static void run_item(const struct op *op, const struct part *p, const struct shape *s,
                      const struct space *sp, size_t head, size_t r0, size_t r1)
 {
@@ -238,12 +190,13 @@ static void run_item(const struct op *op, const struct part *p, const struct sha
 
             visible(op, p, r, &from, &to);
             for (size_t g = 0; g < s->group; g++)
-                merge(op, p, &sp->acc, (r - r0) * s->group + g, &sp->chunk, (r - a) * s->group + g,
-                      c == from / KERNELS_CHUNK);
+                partial_merge(op, p, &sp->acc, (r - r0) * s->group + g, &sp->chunk,
+                              (r - a) * s->group + g, c == from / KERNELS_CHUNK);
         }
     }
     for (size_t i = 0; i < (r1 - r0) * s->group; i++)
-        finish(op, p, &sp->acc, i, r0 + i / s->group, head * s->group + i % s->group);
+        partial_finish(op, p, &sp->acc, i, r0 + i / s->group, head * s->group + i % s->group,
+                       &op->src[SRC_SINKS]);
 }
 
 /* The partial result of a kv head and chunk in the shared scratch. */
@@ -269,10 +222,10 @@ static void merge_query(const struct op *op, const struct part *p, const struct 
         /* Rows of a partial start at the first that sees the chunk. */
         for (size_t f, t; visible(op, p, r0, &f, &t), t <= c * KERNELS_CHUNK;)
             r0++;
-        merge(op, p, &sp->acc, 0, &chunk, (r - r0) * s->group + i % s->group,
-              c == from / KERNELS_CHUNK);
+        partial_merge(op, p, &sp->acc, 0, &chunk, (r - r0) * s->group + i % s->group,
+                      c == from / KERNELS_CHUNK);
     }
-    finish(op, p, &sp->acc, 0, r, head * s->group + i % s->group);
+    partial_finish(op, p, &sp->acc, 0, r, head * s->group + i % s->group, &op->src[SRC_SINKS]);
 }
 
 static void run_split(const struct op *op, const struct part *p, const struct shape *s,

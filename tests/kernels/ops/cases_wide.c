@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backends/formats/act.h"
-#include "tests/kernels/ops/bed.h"
+#include "tests/kernels/ops/caches.h"
 
 #define MAX_N    1024 /* elements of a row of weights */
 #define CHECK(b) ((*ret_run)++, bed_check(&(b)))
@@ -87,22 +87,6 @@ int cases_MATMUL(int *ret_run)
 
 /* -- caches ----------------------------------------------------------------------------- */
 
-static struct tensor cache(struct bed *b, const struct format *f, size_t dim, size_t heads,
-                           size_t chunks)
-{
-    struct tensor t = bed_tensor(b, f, dim, OP_KV_CHUNK, heads, chunks);
-
-    /* Half a f16 NaN in every place: who reads what was never stored is found out. */
-    memset(t.data, 0xff, tensor_bytes(&t));
-    return t;
-}
-
-static void *slot(const struct tensor *t, size_t head, size_t pos)
-{
-    return (char *)t->data + pos / OP_KV_CHUNK % t->n[3] * t->stride[3] + head * t->stride[2] +
-           pos % OP_KV_CHUNK * t->stride[1];
-}
-
 static const char *const cache_formats[] = {"f32", "f16", "q8_0", "q4_0"};
 
 int cases_KV_STORE(int *ret_run)
@@ -122,11 +106,11 @@ int cases_KV_STORE(int *ret_run)
             b.op.p.kv_store.head_dim = 64;
             b.op.p.kv_store.v_dim = 96;
             b.op.src[0] = bed_f32(&b, 64 * heads, rows);
-            b.op.src[2] = cache(&b, fmt, 64, heads, 2);
+            b.op.src[2] = bed_cache(&b, fmt, 64, heads, 2);
             b.out[b.n_out++] = b.op.src[2];
             if (!keys_alone) {
                 b.op.src[1] = bed_f32(&b, 96 * heads, rows);
-                b.op.src[3] = cache(&b, fmt, 96, heads, 2);
+                b.op.src[3] = bed_cache(&b, fmt, 96, heads, 2);
                 b.out[b.n_out++] = b.op.src[3];
             }
             b.run = (struct op_run){.rows = rows, .pos = ring ? 1014 : 250};
@@ -163,7 +147,7 @@ static double want_attention(const struct bed *b, int o, size_t r, size_t i)
         for (size_t p = from; p < to; p++) {
             double s = 0;
 
-            op->src[1].fmt->to_f32(slot(&op->src[1], kv, p), row, dim);
+            op->src[1].fmt->to_f32(bed_slot(&op->src[1], kv, p), row, dim);
             for (size_t d = 0; d < dim; d++)
                 s += (double)q[d] * (double)row[d];
             s *= (double)op->p.attention.scale;
@@ -176,7 +160,7 @@ static double want_attention(const struct bed *b, int o, size_t r, size_t i)
     for (size_t p = from; p < to; p++) {
         float block[32];
         size_t elems = op->src[2].fmt->block_elems;
-        const char *at = slot(&op->src[2], kv, p);
+        const char *at = bed_slot(&op->src[2], kv, p);
 
         op->src[2].fmt->to_f32(at + i % v_dim / elems * op->src[2].fmt->block_bytes, block, elems);
         sum += exp(b->truth[p] - max);
@@ -185,18 +169,6 @@ static double want_attention(const struct bed *b, int o, size_t r, size_t i)
     if (op->src[3].fmt)
         sum += exp((double)((const float *)op->src[3].data)[head] - max);
     return value / sum;
-}
-
-static void fill_cache(const struct tensor *t, size_t end)
-{
-    float row[256];
-
-    for (size_t p = end > t->n[3] * OP_KV_CHUNK ? end - t->n[3] * OP_KV_CHUNK : 0; p < end; p++)
-        for (size_t h = 0; h < t->n[2]; h++) {
-            for (size_t d = 0; d < t->n[0]; d++)
-                row[d] = bed_normal();
-            t->fmt->from_f32(row, slot(t, h, p), t->n[0]);
-        }
 }
 
 static int attention(const struct attention_shape *s, int *ret_run)
@@ -220,10 +192,10 @@ static int attention(const struct attention_shape *s, int *ret_run)
     b.op.p.attention.soft_cap = s->cap;
     b.op.p.attention.non_causal = s->non_causal;
     b.op.src[0] = bed_f32(&b, (size_t)s->heads * s->dim, s->rows);
-    b.op.src[1] = cache(&b, f, s->dim, s->kv_heads, chunks);
-    b.op.src[2] = cache(&b, f, s->v_dim, s->kv_heads, chunks);
-    fill_cache(&b.op.src[1], end);
-    fill_cache(&b.op.src[2], end);
+    b.op.src[1] = bed_cache(&b, f, s->dim, s->kv_heads, chunks);
+    b.op.src[2] = bed_cache(&b, f, s->v_dim, s->kv_heads, chunks);
+    bed_fill_cache(&b.op.src[1], end);
+    bed_fill_cache(&b.op.src[2], end);
     if (s->sinks)
         b.op.src[3] = bed_f32(&b, s->heads, 1);
     bed_out(&b, 0, (size_t)s->heads * s->v_dim, s->rows);
