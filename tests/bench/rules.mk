@@ -47,3 +47,11 @@ bench: all $(B)/tests/check_kernels $(B)/tests/shares $(B)/tests/mkmodel ## kern
 	python3 tests/bench/bench.py --build $(B) --make '$(MAKE)' --threads $(or $(THREADS),2) --rounds $(or $(ROUNDS),5) \
 	    --deep-rounds $(or $(DEEP_ROUNDS),1) $(if $(ONLY),--only '$(ONLY)') $(if $(RIVAL),--rival '$(RIVAL)') \
 	    $(if $(OUT),--out '$(OUT)') $(if $(CSV),--csv '$(CSV)') $(ARGS)
+
+# What each format's arithmetic does to the logits; tests/bench/accuracy.py tells more.
+$(B)/tests/accuracy: $(call obj,tests/bench/accuracy.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+
+.PHONY: accuracy
+accuracy: $(B)/tests/accuracy ## each format's logits against f32 ones [RIVAL=llama-server ONLY=regex]
+	python3 tests/bench/accuracy.py --accuracy $(B)/tests/accuracy $(if $(RIVAL),--rival '$(RIVAL)') $(if $(ONLY),--only '$(ONLY)')
