@@ -55,3 +55,12 @@ $(B)/tests/accuracy: $(call obj,tests/bench/accuracy.c $(lib_src)) $(B)/libsuppo
 .PHONY: accuracy
 accuracy: $(B)/tests/accuracy ## each format's logits against f32 ones [RIVAL=llama-server ONLY=regex]
 	python3 tests/bench/accuracy.py --accuracy $(B)/tests/accuracy $(if $(RIVAL),--rival '$(RIVAL)') $(if $(ONLY),--only '$(ONLY)')
+
+# Owned slots against a map with WILLNEED; see stream_race.c.
+$(B)/tests/stream_race: $(call obj,tests/bench/stream_race.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+
+.PHONY: gates
+gates: all $(B)/tests/mkmodel $(B)/tests/stream_race ## the gates of streaming [GATE=name RIVAL=path/to/llama-completion BASE=path/to/rnbd MODELS=DIR ROUNDS=3 OUT=gates.json]
+	PYTHONDONTWRITEBYTECODE=1 tests/bench/gates.py --build $(B) $(addprefix --gate ,$(GATE)) $(if $(RIVAL),--rival $(RIVAL)) \
+	    $(if $(BASE),--base $(BASE)) $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
