@@ -138,3 +138,8 @@ void free_pages(void *p, size_t bytes)
     if (p)
         munmap(p, alloc_page_round(bytes));
 }
+
+void discard_pages(void *p, size_t bytes)
+{
+    madvise(p, bytes, MADV_DONTNEED);
+}

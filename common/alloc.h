@@ -47,6 +47,8 @@ void *array_grow(void *p, size_t need, size_t *cap, size_t elem_bytes);
  */
 void *alloc_pages(size_t bytes, int huge);
 void free_pages(void *p, size_t bytes);
+/* Whole pages within such a range go back to the kernel; they read as zeros from then on. */
+void discard_pages(void *p, size_t bytes);
 size_t alloc_page_round(size_t bytes);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

@@ -512,3 +512,39 @@ const struct op *graph_find_op(const struct graph *g, int layer, enum op_kind ki
             return &g->nodes[i].op;
     return NULL;
 }
+
+static bool reads_slices(const struct node *n, int src)
+{
+    return n->op.kind == OP_MOE && src >= 3 && src <= 5 && n->op.p.moe.n_expert > 1;
+}
+
+void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret)
+{
+    bool *whole = XNEW_ARRAY(bool, n);
+    size_t n_tables = 0;
+
+    for (size_t i = 0; i < n; i++)
+        ret[i] = (struct graph_reading){0};
+    for (size_t i = 0; i < g->n_nodes; i++)
+        for (int s = 0; s < OP_MAX_SRC; s++) {
+            const struct ref *ref = &g->nodes[i].src[s];
+
+            if (ref->kind != REF_WEIGHT)
+                continue;
+            if (reads_slices(&g->nodes[i], s))
+                ret[ref->index].n_experts = g->nodes[i].op.p.moe.n_expert;
+            else if (g->nodes[i].op.kind == OP_EMBED)
+                ret[ref->index].by_row = true;
+            else
+                whole[ref->index] = true;
+        }
+    for (size_t i = 0; i < n; i++)
+        n_tables += ret[i].by_row && !whole[i];
+    for (size_t i = 0; i < n; i++) {
+        if (whole[i])
+            ret[i] = (struct graph_reading){0};
+        /* the executor has one place for rows */
+        ret[i].by_row = ret[i].by_row && n_tables == 1;
+    }
+    free(whole);
+}

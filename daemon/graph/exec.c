@@ -70,11 +70,17 @@ static struct binding *binding_of(struct program *p, const struct program_place 
     return b;
 }
 
+/* Slices and rows that are not resident come by ways of their own. */
+static bool is_pinned(const struct residency *r, const struct use *u)
+{
+    return !residency_is_sliced(r, u->id) && !residency_is_by_row(r, u->id);
+}
+
 static void unpin(const struct program *p, const struct group *g, size_t n_uses,
                   struct residency *r)
 {
     for (size_t i = 0; i < n_uses; i++)
-        if (p->uses[g->first_use + i].first)
+        if (p->uses[g->first_use + i].first && is_pinned(r, &p->uses[g->first_use + i]))
             residency_unpin(r, p->uses[g->first_use + i].id);
 }
 
@@ -84,9 +90,13 @@ static int pin(const struct program *p, const struct group *g, struct residency 
 {
     for (size_t i = 0; i < g->n_uses; i++) {
         const struct use *u = &p->uses[g->first_use + i];
+        struct tensor *t = &ops[u->node].src[u->src];
         const void *data;
         int rc;
 
+        *t = p->nodes[u->node].op.src[u->src];
+        if (!is_pinned(r, u))
+            continue;
         rc = residency_pin(r, u->id, &data, err);
         if (rc < 0) {
             unpin(p, g, i, r);
@@ -94,8 +104,31 @@ static int pin(const struct program *p, const struct group *g, struct residency 
         }
         if (!u->first)
             residency_unpin(r, u->id); /* held by the first use */
-        ops[u->node].src[u->src].data =
-            (char *)(uintptr_t)data + p->nodes[u->node].src[u->src].offset;
+        t->data = (char *)(uintptr_t)data + p->nodes[u->node].src[u->src].offset;
+        if (residency_stride(r, u->id))
+            t->stride[2] = residency_stride(r, u->id);
+    }
+    return 0;
+}
+
+/* A table of which only the batch's rows are there: row i is that of token i. */
+static int fetch_rows(const struct program *p, const struct group *g, struct residency *r,
+                      struct op *ops, struct op_run *run, struct err *err)
+{
+    for (size_t i = 0; i < g->n_uses; i++) {
+        const struct use *u = &p->uses[g->first_use + i];
+        struct tensor *t = &ops[u->node].src[u->src];
+        const void *rows;
+        int rc;
+
+        if (!residency_is_by_row(r, u->id))
+            continue;
+        rc = residency_rows(r, u->id, run->tokens, run->rows, &rows, err);
+        if (rc < 0)
+            return rc;
+        t->data = (char *)(uintptr_t)rows + p->nodes[u->node].src[u->src].offset;
+        t->n[1] = run->rows;
+        run->tokens = p->counting;
     }
     return 0;
 }
@@ -119,11 +152,14 @@ static int run_group(struct program *p, const struct program_place *place, struc
 
     if (r < 0)
         return r;
+    r = fetch_rows(p, g, place->residency, b->ops, &mine, err);
     if (g->out)
         mine.rows = run->n_out;
-    if (!b->checked)
+    if (r >= 0 && !b->checked)
         r = check(b, g->from, to, err);
-    if (r >= 0)
+    if (r >= 0 && program_has_pieces(p, g, place->residency))
+        r = program_run_pieces(p, place, b->ops, g->from, to, &mine, err);
+    else if (r >= 0)
         r = place->ops->run(place->be, b->ops + g->from, to - g->from, &mine, place->scratch, err);
     unpin(p, g, g->n_uses, place->residency);
     return r;
@@ -144,6 +180,7 @@ int program_run(struct program *p, const struct program_place *place, const stru
 
         if (place->tick)
             place->tick(place->tick_arg);
+        residency_between(place->residency);
         if (run->cancel && *run->cancel)
             return err_set(err, ERR_CANCELLED, "cancelled before layer %d",
                            p->nodes[g->from].op.layer);

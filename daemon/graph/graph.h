@@ -15,7 +15,8 @@
  * Running (exec.c): a program is bound to tensors for a number of rows, and
  * run layer by layer: the extents of a layer are pinned before and unpinned
  * after, and between layers the cancel flag is looked at.  The order of ops
- * never depends on the batch, so neither do the bits.
+ * never depends on the batch, so neither do the bits.  Where residency holds
+ * some experts of a layer only, its mixture runs in pieces (stream.c).
  *
  * Thread: ENGINE.
  */
@@ -135,6 +136,14 @@ void graph_output(struct graph *g, graph_value x);
 
 /* For people: the first op of the kind in a layer, as it was built; NULL when the layer has none. */
 const struct op *graph_find_op(const struct graph *g, int layer, enum op_kind kind);
+
+/* How the ops read a weight. */
+struct graph_reading {
+    unsigned n_experts; /* 0: whole; else in that many slices, those that a router chooses */
+    bool by_row;        /* rows that tokens name, and nothing else */
+};
+/* ret: [n], by extent id. */
+void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret);
 
 /* -- programs -------------------------------------------------------------------- */
 

@@ -84,7 +84,14 @@ struct program {
     size_t batch_row_bytes, out_row_bytes; /* of the two parts of the arena */
     size_t scratch_bytes;
     struct binding bindings[N_BINDINGS];
+    int32_t *counting; /* [max_rows] 0, 1, 2 …: the rows of a table that holds only those */
 };
 
 /* The tensor of a value for a number of rows. */
 struct tensor value_tensor(const struct value *v, size_t rows, void *data);
+
+/* stream.c: runs [from, to) of a bound program, mixtures of a group in pieces. */
+int program_run_pieces(const struct program *p, const struct program_place *place, struct op *ops,
+                       size_t from, size_t to, const struct op_run *run, struct err *err);
+/* Does the group, whose uses are pinned, have such a mixture? */
+bool program_has_pieces(const struct program *p, const struct group *g, const struct residency *r);

@@ -133,6 +133,38 @@ static bool is_out(const struct program *p, const struct node *n)
     return n->dst[0].kind == REF_VALUE && p->values[n->dst[0].index].out;
 }
 
+/* Does the op read or write the value? */
+static bool touches(const struct node *n, graph_value v)
+{
+    for (int d = 0; d < OP_MAX_DST; d++)
+        if (n->dst[d].kind == REF_VALUE && n->dst[d].index == v)
+            return true;
+    for (int s = 0; s < OP_MAX_SRC; s++)
+        if (n->src[s].kind == REF_VALUE && n->src[s].index == v)
+            return true;
+    return false;
+}
+
+/*
+ * A mixture waits as long as it may: what stands between it and the first op
+ * that wants its sum (a shared expert) can run while its experts are read.
+ */
+static void delay_mixtures(struct program *p)
+{
+    for (size_t i = p->n_nodes; i-- > 0;) {
+        struct node moe = p->nodes[i];
+        size_t to = i;
+
+        if (moe.op.kind != OP_MOE || moe.op.p.moe.n_expert == 1)
+            continue;
+        while (to + 1 < p->n_nodes && p->nodes[to + 1].op.layer == moe.op.layer &&
+               p->nodes[to + 1].op.kind != OP_ROWS && !touches(&p->nodes[to + 1], moe.dst[0].index))
+            to++;
+        memmove(&p->nodes[i], &p->nodes[i + 1], (to - i) * sizeof moe);
+        p->nodes[to] = moe;
+    }
+}
+
 static void cut_groups(struct program *p)
 {
     size_t cap_groups = 0;
@@ -279,7 +311,11 @@ int graph_compile(const struct graph *g, const struct program_options *opt,
     p->output = g->output;
     p->max_rows = opt->max_rows;
     p->max_out = opt->max_out;
+    p->counting = XNEW_ARRAY(int32_t, opt->max_rows);
+    for (size_t i = 0; i < opt->max_rows; i++)
+        p->counting[i] = (int32_t)i;
     shape_caches(p, opt->layout);
+    delay_mixtures(p);
     place_values(p);
     cut_groups(p);
     list_uses(p);
@@ -302,6 +338,7 @@ void program_destroy(struct program *p)
     free(p->places);
     free(p->groups);
     free(p->uses);
+    free(p->counting);
     free(p);
 }
 
@@ -324,5 +361,5 @@ size_t program_memory_bytes(const struct program *p)
 {
     return sizeof *p + p->n_nodes * (sizeof *p->nodes + N_BINDINGS * sizeof(struct op)) +
            p->n_values * (sizeof *p->values + sizeof *p->places) + p->n_groups * sizeof *p->groups +
-           p->n_uses * sizeof *p->uses;
+           p->n_uses * sizeof *p->uses + p->max_rows * sizeof *p->counting;
 }

@@ -8,8 +8,18 @@
  * vanishes is an error of a read, never a SIGBUS, and the page cache holds no
  * second copy.
  *
- * Placement of this version: everything resident (mode ALL).  A model that does
- * not fit is refused with its sum.
+ * What is resident says the placement (placement.h).  Three kinds of extents
+ * come by three ways:
+ *
+ *     whole     residency_pin: from its home, or out of the ring, in which
+ *               the weights of the next layers are read while this one computes
+ *     slices    when not all experts are resident, residency_experts_*: those
+ *               that a router has chosen, hits at once, misses as they land
+ *     rows      residency_rows, when the table is not resident
+ *
+ * Homes lie in the order of drops and slots in the order of ranks, so whatever
+ * is resident is the beginning of a region, and a budget that shrinks cuts the
+ * end off (resize.c).
  *
  * Thread: ENGINE.
  */
@@ -23,9 +33,13 @@
 #include "daemon/gguf/gguf.h"
 #include "daemon/memory/extent.h"
 #include "daemon/memory/ledger.h"
+#include "daemon/memory/placement.h"
 #include "daemon/memory/stream.h"
 
 struct residency;
+
+/* Matrices of one expert: gate, up, down. */
+#define RESIDENCY_PARTS 3
 
 /* g, l, be stay valid until residency_destroy. */
 struct residency *residency_create(const struct gguf *g, struct ledger *l,
@@ -35,29 +49,116 @@ void residency_destroy(struct residency *r); /* gives every byte back */
 
 /* Reads by another engine (faults on request, buffered only); before residency_load. */
 void residency_set_engine(struct residency *r, const struct stream_engine *engine);
+/* Rows that are looked up at once, and experts that a token uses, at most; before all that follows. */
+void residency_set_batch(struct residency *r, size_t max_rows, unsigned n_used);
 
 /* Declares an extent; all are declared before residency_load.  Returns its id. */
 extent_id residency_add(struct residency *r, const struct extent *e);
 
-/* What residency_load will reserve: weights, and staging while it runs. */
-void residency_need(const struct residency *r, size_t *ret_weights_bytes,
-                    size_t *ret_staging_bytes);
+/* What residency_load will reserve with all resident: weights, and staging while it runs. */
+void residency_need(struct residency *r, size_t *ret_weights_bytes, size_t *ret_staging_bytes);
+
+/* The best placement in that many bytes; the floor, which is more, when there is none. */
+void residency_plan(struct residency *r, size_t bytes, struct placement *ret);
+void residency_floor(struct residency *r, struct placement *ret);
+/* For residency_load; without it everything is resident. */
+void residency_set_placement(struct residency *r, const struct placement *p);
 
 /* done and total in bytes; called from the ENGINE thread, several times a second at most. */
 typedef void residency_progress_fn(void *arg, size_t done_bytes, size_t total_bytes);
 
-/* Reserves and reads all extents.  ERR_NOMEM, ERR_IO (names the tensor), ERR_CANCELLED; on failure nothing is held. */
+/* Reserves, and reads what stays.  ERR_NOMEM, ERR_IO (names the tensor), ERR_CANCELLED; on failure nothing is held. */
 int residency_load(struct residency *r, residency_progress_fn *progress, void *arg,
                    const _Atomic bool *cancel, struct err *err);
 
-/* The bytes of an extent, 64-byte aligned.  Cannot fail in mode ALL after load. */
+/*
+ * The bytes of an extent: 64-byte aligned at home, in the ring as its place in
+ * the file is.  ERR_IO when it streams and its read has failed.
+ */
 int residency_pin(struct residency *r, extent_id id, const void **ret_data, struct err *err);
 void residency_unpin(struct residency *r, extent_id id);
+
+/* -- experts ---------------------------------------------------------------------- */
+
+/* Do the slices of this extent come by residency_experts_*? */
+bool residency_is_sliced(const struct residency *r, extent_id id);
+/* Bytes from expert to expert of a pinned extent of slices. */
+size_t residency_stride(const struct residency *r, extent_id id);
+
+/* What a batch has chosen in one layer. */
+struct residency_choice {
+    extent_id parts[RESIDENCY_PARTS]; /* in the order in which the addresses are wanted */
+    size_t offsets[RESIDENCY_PARTS];  /* in a slice: two matrices may share a tensor */
+    const int32_t *ids;               /* [rows][n_used] */
+    size_t stride;                    /* elements from row to row */
+    size_t rows;
+    unsigned n_used;
+};
+
+/* Begins the reads of what is missing. */
+void residency_experts_begin(struct residency *r, const struct residency_choice *c);
+/*
+ * Experts that are there and were not given yet: *ret_data is [n_experts], with
+ * addresses for these alone.  What the call before gave may move now.  Waits
+ * until there is one; 0: all were given.  On failure the choice has ended.
+ */
+int residency_experts_next(struct residency *r, const void *(**ret_data)[RESIDENCY_PARTS],
+                           struct err *err);
+/* Ends a choice early. */
+void residency_experts_drop(struct residency *r);
+
+/* -- rows ------------------------------------------------------------------------- */
+
+/* Are rows of this extent got by residency_rows? */
+bool residency_is_by_row(const struct residency *r, extent_id id);
+/* *ret_rows: row ids[i] at i, close together; valid until the next call.  n ≤ max_rows. */
+int residency_rows(struct residency *r, extent_id id, const int32_t *ids, size_t n,
+                   const void **ret_rows, struct err *err);
+
+/* -- live change (resize.c); nothing is pinned ------------------------------------- */
+
+/* The least that it can be resized to now: the floor, or what it holds when that is less. */
+size_t residency_floor_bytes(struct residency *r);
+/* Bytes it holds in the ledger. */
+size_t residency_held_bytes(const struct residency *r);
+/*
+ * Holds at most that many bytes from now on: they are given back before it
+ * returns.  Grows into more as it runs: slots at once, dense weights one by one.
+ * ERR_NOMEM, with what it needs, below the floor; nothing has changed then.
+ */
+int residency_resize(struct residency *r, size_t bytes, struct err *err);
+/* Between two layers: goes on growing. */
+void residency_between(struct residency *r);
+
+/* -- what is known ----------------------------------------------------------------- */
 
 struct residency_stats {
     size_t extents, resident_extents;
     size_t bytes, resident_bytes;
     size_t bytes_read; /* since load began, over-read included */
     double read_seconds;
+    struct placement placement;
+    /* since it was loaded; zero when all is resident */
+    uint64_t wanted_bytes; /* of experts and of what streams */
+    uint64_t hit_bytes;    /* of those, in memory when they were wanted */
+    uint64_t uses, hits;   /* of experts, by decode alone */
+    uint64_t over_bytes;   /* read, and not wanted: blocks */
+    uint64_t wait_us;      /* compute stood still for reads */
+    uint64_t busy_us;      /* something was being read */
+    const char *reader;    /* "io_uring", "pread"; NULL: none needed */
+    bool direct;
 };
 void residency_stats(const struct residency *r, struct residency_stats *ret);
+
+/* Of one layer with experts. */
+struct residency_layer {
+    int layer;
+    unsigned n_experts, quota, resident;
+    size_t slot_bytes;
+    uint64_t wanted_bytes, hit_bytes, read_bytes;
+    uint64_t wait_us;
+};
+size_t residency_n_layers(const struct residency *r);
+void residency_layer(const struct residency *r, size_t i, struct residency_layer *ret);
+/* Of expert e of that layer: uses, decayed; and is it there? */
+double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident);

@@ -202,19 +202,24 @@ static int layer_of(struct view name)
     return view_starts(name, VIEW("blk.")) ? (int)strtol(name.p + 4, NULL, 10) : -1;
 }
 
-void model_add_extents(const struct model *m, struct residency *r)
+void model_add_extents(const struct model *m, const struct graph *g, struct residency *r)
 {
+    struct graph_reading *readings = XNEW_ARRAY(struct graph_reading, m->n_bound);
+
+    graph_readings(g, m->n_bound, readings);
     for (size_t i = 0; i < m->n_bound; i++) {
         const struct gguf_tensor *t = m->bound[i];
         struct extent e = {.part = t->part,
                            .offset = t->offset,
                            .bytes = t->bytes,
                            .layer = layer_of(t->name),
-                           .expert = -1};
+                           .n_experts = readings[i].n_experts,
+                           .n_rows = readings[i].by_row ? t->dims[1] : 0};
 
         snprintf(e.name, sizeof e.name, "%.*s", (int)t->name.len, t->name.p);
         residency_add(r, &e);
     }
+    free(readings);
 }
 
 static int by_address(const void *a, const void *b)

@@ -51,7 +51,7 @@ void model_unload(struct model *m)
     m->residency = NULL;
     m->program = NULL;
     m->scratch = (struct region){0};
-    m->scratch_charged = m->text_charged = 0;
+    m->scratch_charged = m->text_charged = m->kv_charged = 0;
     m->loaded = false;
 }
 
@@ -80,9 +80,11 @@ static int make_sequence(struct model *m, const struct model_options *o, const c
 }
 
 /* Everything is reserved before the first byte is read: a late refusal would waste the reading. */
-static int fill(struct model *m, const struct model_options *o, residency_progress_fn *progress,
-                void *arg, const _Atomic bool *cancel, struct err *err)
+static int fill(struct model *m, const struct model_options *o, size_t bytes,
+                residency_progress_fn *progress, void *arg, const _Atomic bool *cancel,
+                struct err *err)
 {
+    struct graph *g;
     const struct backend_ops *ops = m->place.ops;
     struct backend *be = m->place.be;
     char who[160];
@@ -90,7 +92,7 @@ static int fill(struct model *m, const struct model_options *o, residency_progre
     int r;
 
     snprintf(who, sizeof who, "model '%.128s'", m->name);
-    r = model_sizes(m, o, ops, be, &s, &m->program, err);
+    r = model_sizes(m, o, bytes, ops, be, &s, &m->program, err);
     if (r >= 0)
         r = reserve(m, &s, who, err);
     if (r >= 0)
@@ -99,8 +101,11 @@ static int fill(struct model *m, const struct model_options *o, residency_progre
         r = make_sequence(m, o, who, err);
     if (r < 0)
         return r;
-    m->residency = residency_create(m->g, m->ledger, ops, be, who);
-    model_add_extents(m, m->residency);
+    m->kv_charged = s.account[ACCOUNT_KV];
+    g = model_graph(m, o->n_ctx);
+    m->residency = model_residency_create(m, g, o, m->ledger, ops, be, who);
+    graph_destroy(g);
+    residency_set_placement(m->residency, &s.placement);
     return residency_load(m->residency, progress, arg, cancel, err);
 }
 
@@ -110,25 +115,29 @@ int model_load(struct model *m, const struct model_options *opt, struct ledger *
 {
     struct model_options o;
     struct model_plan plan;
+    size_t bytes = ledger_free_bytes(l, POOL_RAM);
     int r;
 
     thread_assert(THREAD_ENGINE);
     if (m->loaded)
         return err_set(err, ERR_CONFLICT, "model '%s' is loaded already", m->name);
-    r = model_plan(m, opt, ops, be, ledger_free_bytes(l, POOL_RAM), &plan, err);
+    if (opt->bytes)
+        bytes = MIN(bytes, opt->bytes);
+    r = model_plan(m, opt, ops, be, bytes, &plan, err);
     if (r < 0)
         return r;
     if (!plan.fits)
         return refuse(m, &plan, err);
     o = *opt;
     o.n_ctx = plan.n_ctx;
+    o.n_batch = plan.n_batch;
     r = model_options_check(m, &o, &o, err);
     if (r < 0)
         return r;
     m->ledger = l;
     m->place.ops = ops;
     m->place.be = be;
-    r = fill(m, &o, progress, arg, cancel, err);
+    r = fill(m, &o, bytes, progress, arg, cancel, err);
     if (r < 0) {
         model_unload(m);
         return r;
@@ -144,4 +153,24 @@ int model_load(struct model *m, const struct model_options *opt, struct ledger *
     m->kv = o.kv;
     m->loaded = true;
     return 0;
+}
+
+static size_t fixed_bytes(const struct model *m)
+{
+    return m->scratch_charged + m->text_charged + m->kv_charged;
+}
+
+size_t model_held_bytes(const struct model *m)
+{
+    return m->loaded ? fixed_bytes(m) + residency_held_bytes(m->residency) : 0;
+}
+
+size_t model_floor_bytes(const struct model *m)
+{
+    return m->loaded ? fixed_bytes(m) + residency_floor_bytes(m->residency) : 0;
+}
+
+int model_resize(struct model *m, size_t bytes, struct err *err)
+{
+    return residency_resize(m->residency, bytes - MIN(bytes, fixed_bytes(m)), err);
 }

@@ -35,6 +35,7 @@ struct model_options {
     size_t n_batch; /* rows of a prefill chunk at most; 0: 512 */
     size_t n_out;   /* rows of logits of one call at most; 0: 4 */
     const struct format *kv; /* f16 (NULL), q8_0, q4_0, f32 */
+    size_t bytes;            /* all that it may hold; 0: what the budget has free */
 };
 
 /* Sampling defaults of the file (general.sampling.*); has_ says which are there. */
@@ -64,9 +65,12 @@ struct model_plan {
     size_t n_ctx;    /* that would be used */
     bool ctx_capped; /* n_ctx 0 was asked and the budget, not the file, decided */
     size_t account[ACCOUNT_COUNT];
-    size_t total;      /* resident when ready */
-    size_t peak;       /* while loading */
-    size_t floor;      /* least budget for n_ctx; here = peak: all must be resident */
+    size_t total;   /* resident when ready */
+    size_t peak;    /* while loading */
+    size_t floor;   /* least budget for n_ctx */
+    size_t all;     /* budget from which on everything is resident */
+    size_t n_batch; /* rows of a chunk: fewer than asked for where the budget is near the floor */
+    struct placement placement;
     size_t free_bytes; /* of the budget that was given */
     bool fits;
     char advice[256]; /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
@@ -101,6 +105,14 @@ bool model_loaded(const struct model *m);
 size_t model_n_ctx(const struct model *m);
 size_t model_n_batch(const struct model *m);
 void model_residency(const struct model *m, struct residency_stats *ret);
+/* Of a loaded model: what it holds in the ledger, and the least that it could. */
+size_t model_held_bytes(const struct model *m);
+size_t model_floor_bytes(const struct model *m);
+/*
+ * Holds at most that many bytes from now on; between two layers, or between
+ * calls (residency_resize).  ERR_NOMEM below its floor, and nothing changes.
+ */
+int model_resize(struct model *m, size_t bytes, struct err *err);
 
 /* The one sequence that model_load has reserved and made; borrowed. */
 struct sequence *model_sequence(struct model *m);

@@ -32,7 +32,7 @@ struct model {
     struct residency *residency;
     struct sequence *sequence;
     struct region scratch; /* the arena, then the backend's scratch */
-    size_t scratch_charged, text_charged;
+    size_t scratch_charged, text_charged, kv_charged;
     size_t n_ctx, n_batch, n_out;
     const struct format *kv;
 };
@@ -46,22 +46,33 @@ const char *pooling_name(enum pooling p);
 
 /* bind.c: finds and proves every tensor of the architecture's table. */
 int model_bind(struct model *m, struct err *err);
-/* Declares all bound tensors, in the order of their ids. */
-void model_add_extents(const struct model *m, struct residency *r);
+/* Declares all bound tensors, in the order of their ids, as the ops of g read them. */
+void model_add_extents(const struct model *m, const struct graph *g, struct residency *r);
 
 /* What a model would take at a context (plan.c). */
 struct sizes {
-    size_t account[ACCOUNT_COUNT]; /* staging among them: held while loading alone */
+    size_t account[ACCOUNT_COUNT]; /* staging among them, also what is held while loading alone */
     size_t total, peak;
+    size_t fixed;      /* that does not depend on the placement; loading's staging among them */
+    size_t all, floor; /* peaks with everything resident, and with the least */
+    struct placement placement;
 };
 
 /* Options with the defaults in the place of zeros, and checked. */
 int model_options_check(const struct model *m, const struct model_options *opt,
                         struct model_options *ret, struct err *err);
-/* opt has been checked and says n_ctx; *ret_program may be NULL. */
-int model_sizes(const struct model *m, const struct model_options *opt,
+/*
+ * The best that fits into bytes, or the floor.  opt has been checked and says
+ * n_ctx; ret_program may be NULL.
+ */
+int model_sizes(const struct model *m, const struct model_options *opt, size_t bytes,
                 const struct backend_ops *ops, struct backend *be, struct sizes *ret,
                 struct program **ret_program, struct err *err);
+/* Extents as they are planned and loaded: l NULL to plan. */
+struct residency *model_residency_create(const struct model *m, const struct graph *g,
+                                         const struct model_options *opt, struct ledger *l,
+                                         const struct backend_ops *ops, struct backend *be,
+                                         const char *who);
 /* The layout of a sequence; layers: [n_layers]. */
 struct sequence_layout model_layout(const struct model *m, const struct model_options *opt,
                                     struct sequence_layer *layers);

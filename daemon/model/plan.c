@@ -105,28 +105,51 @@ static size_t text_bytes(const struct model *m)
     return alloc_page_round(n);
 }
 
-static void need_weights(const struct model *m, const struct backend_ops *ops, struct backend *be,
-                         struct sizes *s)
+struct residency *model_residency_create(const struct model *m, const struct graph *g,
+                                         const struct model_options *opt, struct ledger *l,
+                                         const struct backend_ops *ops, struct backend *be,
+                                         const char *who)
 {
-    struct residency *r = residency_create(m->g, NULL, ops, be, m->name);
+    struct residency *r = residency_create(m->g, l, ops, be, who);
 
-    model_add_extents(m, r);
-    residency_need(r, &s->account[ACCOUNT_WEIGHTS], &s->account[ACCOUNT_STAGING]);
-    residency_destroy(r);
+    model_add_extents(m, g, r);
+    residency_set_batch(r, opt->n_batch, m->hp.n_expert_used);
+    return r;
 }
 
 /* Saturates: a context that no machine can hold is simply too much. */
-static void sum_up(struct sizes *s)
+static size_t plus(size_t a, size_t b)
 {
-    s->total = 0;
-    for (int i = 0; i < ACCOUNT_COUNT; i++)
-        if (i != ACCOUNT_STAGING && __builtin_add_overflow(s->total, s->account[i], &s->total))
-            s->total = SIZE_MAX;
-    if (__builtin_add_overflow(s->total, s->account[ACCOUNT_STAGING], &s->peak))
-        s->peak = SIZE_MAX;
+    size_t sum;
+
+    return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
 }
 
-int model_sizes(const struct model *m, const struct model_options *opt,
+static void place(struct residency *r, size_t bytes, struct sizes *s)
+{
+    size_t loading = stream_staging_bytes();
+    struct placement p;
+    bool whole;
+
+    s->fixed = loading;
+    for (int i = 0; i < ACCOUNT_COUNT; i++)
+        s->fixed = plus(s->fixed, s->account[i]);
+    residency_floor(r, &p);
+    s->floor = plus(s->fixed, p.total_bytes);
+    residency_plan(r, SIZE_MAX, &p);
+    s->all = plus(s->fixed, p.total_bytes);
+    if (bytes < s->all)
+        residency_plan(r, bytes - MIN(bytes, s->fixed), &p);
+    whole = p.mode == PLACEMENT_ALL || p.mode == PLACEMENT_ROWS;
+    s->account[ACCOUNT_WEIGHTS] = p.dense_bytes + (whole ? p.slots_bytes : 0);
+    s->account[ACCOUNT_CACHE] = whole ? 0 : p.slots_bytes;
+    s->account[ACCOUNT_STAGING] = p.staging_bytes + loading;
+    s->placement = p;
+    s->peak = plus(s->fixed, p.total_bytes);
+    s->total = s->peak == SIZE_MAX ? SIZE_MAX : s->peak - loading;
+}
+
+int model_sizes(const struct model *m, const struct model_options *opt, size_t bytes,
                 const struct backend_ops *ops, struct backend *be, struct sizes *ret,
                 struct program **ret_program, struct err *err)
 {
@@ -135,18 +158,20 @@ int model_sizes(const struct model *m, const struct model_options *opt,
     struct program_options po = {
         .max_rows = opt->n_batch, .max_out = opt->n_out, .layout = &layout};
     struct graph *g = model_graph(m, opt->n_ctx);
+    struct residency *residency;
     struct program *p = NULL;
     struct sizes s = {0};
     int r = graph_compile(g, &po, ops, be, &p, err);
 
     if (r < 0)
         goto out;
-    need_weights(m, ops, be, &s);
     s.account[ACCOUNT_KV] = sequence_bytes(&layout, ops, be);
     s.account[ACCOUNT_SCRATCH] =
         ops->alloc_bytes(be, model_scratch_bytes(p)) + alloc_page_round(program_memory_bytes(p));
     s.account[ACCOUNT_TEXT] = text_bytes(m);
-    sum_up(&s);
+    residency = model_residency_create(m, g, opt, NULL, ops, be, m->name);
+    place(residency, bytes, &s);
+    residency_destroy(residency);
     *ret = s;
     if (ret_program) {
         *ret_program = p;
@@ -156,119 +181,5 @@ out:
     program_destroy(p);
     graph_destroy(g);
     free(layers);
-    return r;
-}
-
-/* The largest context, a multiple of the step and at most `most`, whose peak fits; 0 when none does. */
-static int largest_ctx(const struct model *m, const struct model_options *opt, size_t most,
-                       const struct backend_ops *ops, struct backend *be, size_t free_bytes,
-                       size_t *ret, struct err *err)
-{
-    size_t lo = 0, hi = most / MODEL_CTX_STEP;
-
-    while (lo < hi) {
-        struct model_options o = *opt;
-        size_t mid = hi - (hi - lo) / 2;
-        struct sizes s;
-        int r;
-
-        o.n_ctx = mid * MODEL_CTX_STEP;
-        r = model_sizes(m, &o, ops, be, &s, NULL, err);
-        if (r < 0)
-            return r;
-        if (s.peak <= free_bytes)
-            lo = mid;
-        else
-            hi = mid - 1;
-    }
-    *ret = lo * MODEL_CTX_STEP;
-    return 0;
-}
-
-static int give_advice(const struct model *m, const struct model_options *opt,
-                       const struct backend_ops *ops, struct backend *be, struct model_plan *p,
-                       struct err *err)
-{
-    struct model_options o = *opt;
-    char need[24], have[24];
-    struct sizes s;
-    int r;
-
-    r = largest_ctx(m, &o, MIN(p->n_ctx, m->hp.n_ctx_train), ops, be, p->free_bytes, &o.n_ctx, err);
-    if (r < 0)
-        return r;
-    if (o.n_ctx && o.n_ctx < p->n_ctx) {
-        r = model_sizes(m, &o, ops, be, &s, NULL, err);
-        if (r < 0)
-            return r;
-        snprintf(p->advice, sizeof p->advice,
-                 "--ctx %zu would need %s; all of %zu needs a budget of %s", o.n_ctx,
-                 units_format_size(s.peak, need, sizeof need), p->n_ctx,
-                 units_format_size(p->peak, have, sizeof have));
-        return 0;
-    }
-    snprintf(p->advice, sizeof p->advice,
-             "a budget of %s would do, %s of it for weights; no smaller context helps",
-             units_format_size(p->peak, need, sizeof need),
-             units_format_size(p->account[ACCOUNT_WEIGHTS], have, sizeof have));
-    return 0;
-}
-
-/* Read for one token: every matrix but the token table (one row of it), experts by the share that is used. */
-static double bytes_per_token(const struct model *m, const struct model_options *opt)
-{
-    const struct graph_weight *table = model_weight(m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
-    bool tied = !model_weight(m, -1, TENSOR_OUTPUT, PART_WEIGHT)->t.fmt;
-    double sum = 0;
-
-    for (size_t i = 0; i < m->n_bound; i++) {
-        double share = 1.0;
-
-        if (i == table->id && !tied)
-            share = 1.0 / m->hp.n_vocab;
-        else if (m->bound[i]->n_dims == 3 && m->hp.n_expert)
-            share = (double)m->hp.n_expert_used / m->hp.n_expert;
-        sum += share * (double)m->bound[i]->bytes;
-    }
-    return sum + (double)model_kv_bytes_per_token(m, opt->kv) * (double)opt->n_ctx / 2;
-}
-
-int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
-               struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err)
-{
-    struct model_options o;
-    struct model_plan p = {.free_bytes = free_bytes};
-    struct sizes s;
-    int r = model_options_check(m, opt, &o, err);
-
-    if (r < 0)
-        return r;
-    if (!o.n_ctx)
-        o.n_ctx = m->hp.n_ctx_train;
-    r = model_sizes(m, &o, ops, be, &s, NULL, err);
-    if (r >= 0 && !opt->n_ctx && s.peak > free_bytes) {
-        size_t least = MIN(MODEL_CTX_STEP, m->hp.n_ctx_train);
-
-        r = largest_ctx(m, &o, m->hp.n_ctx_train, ops, be, free_bytes, &o.n_ctx, err);
-        if (r < 0)
-            return r;
-        o.n_ctx = MAX(o.n_ctx, least);
-        p.ctx_capped = true;
-        r = model_options_check(m, &o, &o, err);
-        if (r >= 0)
-            r = model_sizes(m, &o, ops, be, &s, NULL, err);
-    }
-    if (r < 0)
-        return r;
-    p.n_ctx = o.n_ctx;
-    memcpy(p.account, s.account, sizeof p.account);
-    p.total = s.total;
-    p.peak = p.floor = s.peak;
-    p.fits = s.peak <= free_bytes;
-    p.bytes_per_token = bytes_per_token(m, &o);
-    if (!p.fits)
-        r = give_advice(m, &o, ops, be, &p, err);
-    if (r >= 0)
-        *ret = p;
     return r;
 }

@@ -74,8 +74,7 @@ static void set_up(void)
                            .part = t->part,
                            .offset = t->offset,
                            .bytes = t->bytes,
-                           .layer = -1,
-                           .expert = -1};
+                           .layer = -1};
 
         weights[i] = (struct graph_weight){tensor_make(t->fmt, NULL, t->dims[0], t->dims[1], 1, 1),
                                            residency_add(residency, &e), 0};

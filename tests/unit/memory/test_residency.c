@@ -82,7 +82,7 @@ static struct residency *make(const struct stream_engine *engine)
     for (size_t k = N_TENSORS; k-- > 0;) {
         const struct gguf_tensor *t = gguf_tensor_at(file, k);
         struct extent e = {
-            .part = t->part, .offset = t->offset, .bytes = t->bytes, .layer = -1, .expert = -1};
+            .part = t->part, .offset = t->offset, .bytes = t->bytes, .layer = -1};
 
         if (k == 3)
             continue;

@@ -64,24 +64,50 @@ START_TEST(the_plan_is_what_the_ledger_holds_afterwards)
 }
 END_TEST
 
-START_TEST(exactly_the_peak_is_enough_and_one_byte_less_is_refused_before_anything_is_read)
+START_TEST(exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anything_is_read)
 {
-    struct tiny_model o = {.family = "llama"};
+    struct tiny_model o = {.family = "llama", .n_layers = 6};
     struct model *m = tiny_must_open(&o);
     struct model_options mo = {.n_ctx = 2048};
-    struct model_plan p = plan_of(m, &mo, SIZE_MAX);
+    struct model_plan p = plan_of(m, &mo, 1);
     struct residency_stats s;
     struct err err = {0};
 
-    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.peak - 1, NULL), 0);
+    ck_assert(!p.fits);
+    ck_assert_uint_lt(p.floor, p.all);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.floor - 1, NULL), 0);
     ck_assert_int_eq(load(m, &mo, &err), -ERR_NOMEM);
     ck_assert_ptr_nonnull(strstr(err.text, "--ctx 1792 would need"));
     ck_assert_ptr_nonnull(strstr(err.data, "\"weights\":"));
     model_residency(m, &s);
     ck_assert_uint_eq(s.bytes_read, 0);
     ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
-    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.peak, NULL), 0);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.floor, NULL), 0);
     ck_assert_msg(load(m, &mo, &err) == 0, "%s", err.text);
+    model_residency(m, &s);
+    ck_assert_uint_lt(s.resident_bytes, s.bytes);
+    ck_assert_int_eq(s.placement.mode, PLACEMENT_STREAM);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(all_of_it_is_resident_as_soon_as_that_fits_and_not_one_byte_before)
+{
+    struct tiny_model o = {.family = _i ? "qwen3moe" : "llama", .n_layers = 6};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 300};
+    size_t all = plan_of(m, &mo, SIZE_MAX).all;
+    struct model_plan p = plan_of(m, &mo, all);
+    struct residency_stats s;
+
+    ck_assert_int_eq(p.placement.mode, PLACEMENT_ALL);
+    ck_assert_uint_eq(p.peak, all);
+    p = plan_of(m, &mo, all - 1);
+    ck_assert_int_ne(p.placement.mode, PLACEMENT_ALL);
+    ck_assert(p.fits);
+    ck_assert_uint_lt(p.peak, all);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, all, NULL), 0);
+    ck_assert_int_eq(load(m, &mo, NULL), 0);
     model_residency(m, &s);
     ck_assert_uint_eq(s.resident_bytes, s.bytes);
     model_close(m);
@@ -248,8 +274,10 @@ TCase *tcase_model_load(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, the_plan_is_what_the_ledger_holds_afterwards, 0, 6);
-    tcase_add_test(tc,
-                   exactly_the_peak_is_enough_and_one_byte_less_is_refused_before_anything_is_read);
+    tcase_add_test(
+        tc, exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anything_is_read);
+    tcase_add_loop_test(tc, all_of_it_is_resident_as_soon_as_that_fits_and_not_one_byte_before, 0,
+                        2);
     tcase_add_test(tc, without_a_context_the_largest_that_fits_is_taken_and_said);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works);
     tcase_add_test(tc, a_cancelled_load_leaves_nothing_and_says_so);

@@ -1,0 +1,191 @@
+/* What the files of residency share; see residency.h. */
+#pragma once
+
+#include "daemon/memory/policy.h"
+#include "daemon/memory/reader.h"
+#include "daemon/memory/residency.h"
+
+#define NO_DROP   SIZE_MAX
+#define NO_SLOT   (-1)
+#define NO_EXPERT (-1)
+
+enum item_kind { ITEM_WHOLE, ITEM_SLICES, ITEM_ROWS };
+
+/* An extent. */
+struct item {
+    struct extent e;
+    enum item_kind kind;
+    size_t at;   /* WHOLE, ROWS: in the region of dense weights; SLICES: in a slot */
+    size_t drop; /* its place in the order of drops; NO_DROP: it never goes */
+    size_t unit; /* SLICES: its layer among those with experts */
+    size_t ring_at;
+    unsigned pins;
+};
+
+/* A read, and whose it is. */
+enum flight_kind { FLIGHT_RING, FLIGHT_EXPERT, FLIGHT_ROW };
+
+struct flight {
+    struct read rd;
+    enum flight_kind kind;
+    size_t index; /* slot of the ring; entry of the choice */
+};
+
+/* -- the ring -- */
+
+struct segment { /* what a layer streams */
+    int layer;
+    size_t first, n; /* of ring.items */
+};
+
+struct ring_slot {
+    size_t segment; /* SIZE_MAX: free */
+    unsigned pending;
+    bool failed;
+    struct flight *flights;
+};
+
+struct ring {
+    struct region region;
+    struct segment *segments;
+    extent_id *items;
+    size_t n_segments, n_items, most_items;
+    struct ring_slot *slots;
+    size_t depth, slot_bytes;
+    size_t next;   /* segment to be read next */
+    size_t in_use; /* segment that computes; SIZE_MAX: none */
+    struct err err;
+};
+
+/* -- experts -- */
+
+enum expert_state { EXPERT_ABSENT, EXPERT_READING, EXPERT_READY };
+
+struct unit { /* a layer with experts */
+    int layer;
+    unsigned n_experts, n_parts;
+    extent_id parts[RESIDENCY_PARTS];
+    size_t at; /* of its slot in a rank */
+    size_t slot_bytes;
+    size_t slice_bytes[RESIDENCY_PARTS];
+    /* while not all are resident */
+    unsigned quota;
+    struct policy_expert *experts;
+    int32_t *slot_of;     /* < 0: NO_SLOT, or landing place −2 − i */
+    unsigned char *state; /* enum expert_state */
+    bool *tight;          /* loaded to the beginning of each part, not to its place in a block */
+    int32_t *holder;      /* [n_experts] of slots */
+    uint64_t wanted_bytes, hit_bytes, read_bytes, wait_us;
+};
+
+enum entry_stage { ENTRY_HIT, ENTRY_WAITS, ENTRY_READING, ENTRY_LANDED, ENTRY_GIVEN, ENTRY_DONE };
+
+struct choice {
+    struct unit *unit; /* NULL: none in progress */
+    bool decode;
+    unsigned order[RESIDENCY_PARTS];
+    size_t offsets[RESIDENCY_PARTS];
+    uint32_t *ids; /* [n] different ones, ascending */
+    unsigned char *stage;
+    unsigned char *pending;
+    uint32_t *count; /* [n_experts] rows that chose it */
+    size_t n;
+    struct flight *flights; /* [n][RESIDENCY_PARTS] */
+    const void *(*data)[RESIDENCY_PARTS];
+    struct err err;
+    bool failed;
+};
+
+struct residency {
+    const struct gguf *g;
+    struct ledger *ledger;
+    const struct backend_ops *ops;
+    struct backend *be;
+    char *who;
+    struct stream_engine engine;
+    size_t max_rows;
+    unsigned n_used;
+
+    struct item *items;
+    size_t n_items, cap_items;
+
+    /* of seal() */
+    bool sealed;
+    struct placement_input in;
+    struct placement_drop *drops;
+    extent_id *drop_items; /* by place in the order */
+    size_t n_layers;
+    int *layers; /* numbers, by index of the input */
+    struct unit *units;
+    size_t *unit_at;
+    size_t rows_at; /* of tables, in the region of dense weights */
+    size_t most_experts, most_slot;
+    size_t row_bytes; /* of the widest row of a table */
+
+    /* of load() */
+    bool loaded, has_placement;
+    bool whole; /* experts lie in the order of their numbers, all of them */
+    struct placement p;
+    struct region dense, slots, landing, rows;
+    size_t charged[ACCOUNT_COUNT];
+    size_t want_dropped; /* less than p.n_dropped while dense weights come back */
+
+    struct reader *reader; /* NULL: nothing streams */
+    struct ring ring;
+    struct choice choice;
+    bool *landing_taken;
+    unsigned n_landing;
+    uint64_t token;
+    size_t last_unit;
+    int current_layer;
+
+    size_t bytes_read; /* by load */
+    double read_seconds;
+    unsigned rows_pending;
+    uint64_t ring_bytes, ring_wait_us, rows_wait_us, uses, hits;
+};
+
+/* residency.c */
+void residency_seal(struct residency *r);
+size_t residency_dense_end(const struct residency *r, const struct placement *p);
+bool residency_is_dropped(const struct residency *r, const struct item *it);
+/* Takes what has landed; waits for min reads first. */
+unsigned residency_pump(struct residency *r, unsigned min);
+int residency_charge(struct residency *r, enum account account, size_t bytes, struct err *err);
+void residency_uncharge(struct residency *r, enum account account, size_t bytes);
+/* Regions, reader and books of what is not all resident, as r->p wants it; its staging is charged. */
+int residency_open_streams(struct residency *r, struct err *err);
+void residency_close_streams(struct residency *r);
+
+/* resize.c: dense weights that may come home do, some at a time. */
+void residency_grow(struct residency *r);
+/* The ring, where a change of the budget could not make it. */
+int residency_reopen_ring(struct residency *r, struct err *err);
+
+/* residency_load.c */
+int residency_read_in(struct residency *r, residency_progress_fn *progress, void *arg,
+                      const _Atomic bool *cancel, struct err *err);
+/* One dense extent to its home. */
+int residency_read_home(struct residency *r, extent_id id, struct err *err);
+
+/* ring.c: opens again with what is dropped now; the region stays where its size does. */
+int ring_open(struct residency *r, struct err *err);
+void ring_close(struct residency *r);
+int ring_pin(struct residency *r, struct item *it, const void **ret_data, struct err *err);
+/* A layer begins: what the one before it streamed may go. */
+void ring_turn(struct residency *r, int layer);
+void ring_landed(struct residency *r, struct flight *f);
+/* After a cancel of all reads. */
+void ring_forget(struct residency *r);
+
+/* experts.c */
+void experts_open(struct residency *r, bool all_there);
+void experts_close(struct residency *r);
+void experts_landed(struct residency *r, struct flight *f);
+/* The quotas of another number of slots, where it is less: the best move to slots that stay. */
+void experts_cut(struct residency *r, size_t n_slots);
+void experts_grow(struct residency *r, size_t n_slots);
+size_t experts_book_bytes(const struct residency *r);
+
+/* rows.c */
+size_t rows_staging_bytes(const struct residency *r);

@@ -1,0 +1,97 @@
+/* What is known of a model's memory; see residency.h. */
+
+#include "common/alloc.h"
+#include "daemon/memory/residency_priv.h"
+
+static bool is_resident(const struct residency *r, const struct item *it)
+{
+    if (it->kind == ITEM_SLICES)
+        return r->whole;
+    return !residency_is_dropped(r, it);
+}
+
+static size_t slots_filled(const struct residency *r)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < r->in.n_units && !r->whole; i++) {
+        struct residency_layer l;
+
+        residency_layer(r, i, &l);
+        for (unsigned p = 0; p < r->units[i].n_parts; p++)
+            bytes += l.resident * r->units[i].slice_bytes[p];
+    }
+    return bytes;
+}
+
+static void add_reader(const struct residency *r, struct residency_stats *ret)
+{
+    struct reader_stats s;
+
+    if (!r->reader)
+        return;
+    reader_stats(r->reader, &s);
+    ret->reader = s.engine;
+    ret->direct = s.direct;
+    ret->bytes_read += s.read_bytes;
+    ret->over_bytes = s.read_bytes - MIN(s.read_bytes, s.wanted_bytes);
+    ret->busy_us = (uint64_t)s.busy_us;
+}
+
+void residency_stats(const struct residency *r, struct residency_stats *ret)
+{
+    *ret = (struct residency_stats){.extents = r->n_items,
+                                    .bytes_read = r->bytes_read,
+                                    .read_seconds = r->read_seconds,
+                                    .placement = r->p};
+    for (size_t i = 0; i < r->n_items; i++) {
+        ret->bytes += r->items[i].e.bytes;
+        if (r->loaded && is_resident(r, &r->items[i])) {
+            ret->resident_extents++;
+            ret->resident_bytes += r->items[i].e.bytes;
+        }
+    }
+    if (!r->loaded)
+        return;
+    ret->resident_bytes += slots_filled(r);
+    ret->uses = r->uses;
+    ret->hits = r->hits;
+    ret->wait_us = r->ring_wait_us + r->rows_wait_us;
+    ret->wanted_bytes = r->ring_bytes;
+    for (size_t i = 0; i < r->in.n_units; i++) {
+        ret->wanted_bytes += r->units[i].wanted_bytes;
+        ret->hit_bytes += r->units[i].hit_bytes;
+        ret->wait_us += r->units[i].wait_us;
+    }
+    add_reader(r, ret);
+}
+
+size_t residency_n_layers(const struct residency *r)
+{
+    return r->sealed ? r->in.n_units : 0;
+}
+
+void residency_layer(const struct residency *r, size_t i, struct residency_layer *ret)
+{
+    const struct unit *u = &r->units[i];
+
+    *ret = (struct residency_layer){.layer = u->layer,
+                                    .n_experts = u->n_experts,
+                                    .quota = r->whole ? u->n_experts : u->quota,
+                                    .resident = r->whole ? u->n_experts : 0,
+                                    .slot_bytes = u->slot_bytes,
+                                    .wanted_bytes = u->wanted_bytes,
+                                    .hit_bytes = u->hit_bytes,
+                                    .read_bytes = u->read_bytes,
+                                    .wait_us = u->wait_us};
+    for (unsigned e = 0; e < u->n_experts && u->experts; e++)
+        ret->resident += u->experts[e].resident;
+}
+
+double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident)
+{
+    const struct unit *u = &r->units[i];
+
+    *ret_resident = r->whole || (u->experts && u->experts[expert].resident);
+    return u->experts ? policy_heat(&u->experts[expert], r->token) : 0.0;
+}

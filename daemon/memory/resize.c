@@ -1,0 +1,239 @@
+/*
+ * A budget that changes while a model runs.  Slots go first, then depth of the
+ * ring, then dense weights; whatever is cut off is the end of a region, and its
+ * pages go back to the kernel at once.  Growing is the other way round: slots
+ * count from now on and fill as they are missed; dense weights come home one
+ * after another, between layers.
+ */
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/thread.h"
+#include "common/units.h"
+#include "daemon/memory/residency_priv.h"
+
+/* Dense weights that come home between two layers. */
+#define GROW_BYTES ((size_t)32 << 20)
+
+size_t residency_held_bytes(const struct residency *r)
+{
+    size_t n = 0;
+
+    for (int a = 0; a < ACCOUNT_COUNT; a++)
+        n += r->charged[a];
+    return n;
+}
+
+size_t residency_floor_bytes(struct residency *r)
+{
+    struct placement p;
+
+    residency_seal(r);
+    placement_choose_cut(&r->in, 0, &p);
+    return MIN(p.total_bytes, residency_held_bytes(r));
+}
+
+/* The account holds exactly that from now on; giving back cannot fail. */
+static int hold(struct residency *r, enum account account, size_t bytes, struct err *err)
+{
+    if (bytes < r->charged[account])
+        residency_uncharge(r, account, r->charged[account] - bytes);
+    return bytes > r->charged[account]
+               ? residency_charge(r, account, bytes - r->charged[account], err)
+               : 0;
+}
+
+/* Gives the end of a region back to the kernel. */
+static void cut(struct region *region, size_t from, size_t to)
+{
+    if (to > from)
+        discard_pages((char *)region->data + from, to - from);
+}
+
+/* Experts of a model that was all resident: each has the slot of its number, and may lose it. */
+static void open_slots(struct residency *r)
+{
+    r->whole = false;
+    if (!r->in.n_units)
+        return;
+    r->p.n_slots = r->in.n_experts * r->in.n_units;
+    experts_open(r, true);
+}
+
+static void cut_slots(struct residency *r, size_t n_slots)
+{
+    size_t from = placement_slots_bytes(&r->in, n_slots);
+
+    if (n_slots >= r->p.n_slots)
+        return;
+    experts_cut(r, n_slots);
+    cut(&r->slots, from, r->p.slots_bytes);
+    r->p.n_slots = n_slots;
+    r->p.slots_bytes = from;
+}
+
+static void cut_dense(struct residency *r, const struct placement *to)
+{
+    struct placement p = *to;
+    size_t end;
+
+    p.n_dropped = MAX(p.n_dropped, r->p.n_dropped);
+    end = residency_dense_end(r, &p);
+    cut(&r->dense, end, r->p.dense_bytes);
+    r->p.dense_bytes = end;
+    r->p.n_dropped = p.n_dropped;
+    r->p.mode = p.n_dropped ? PLACEMENT_STREAM : PLACEMENT_EXPERTS;
+}
+
+/* A ring for what is dropped, if only in `depth` slots of the size that it needs. */
+static void size_ring(struct residency *r, size_t depth)
+{
+    size_t *layers = XNEW_ARRAY(size_t, r->n_layers);
+
+    r->p.ring_slot_bytes = r->p.stream_bytes = 0;
+    for (size_t k = 0; k < r->p.n_dropped; k++) {
+        const struct placement_drop *d = &r->drops[k];
+
+        layers[d->layer] += d->ring_bytes;
+        r->p.ring_slot_bytes = MAX(r->p.ring_slot_bytes, layers[d->layer]);
+        r->p.stream_bytes += d->bytes;
+    }
+    r->p.ring_depth = r->p.n_dropped ? MAX(depth, (size_t)PLACEMENT_DEPTH_MIN) : 0;
+    free(layers);
+}
+
+static size_t staging_bytes(const struct residency *r)
+{
+    return r->in.rows_staging_bytes + r->in.landing_bytes + r->in.book_bytes +
+           r->p.ring_depth * r->p.ring_slot_bytes;
+}
+
+int residency_reopen_ring(struct residency *r, struct err *err)
+{
+    int rc;
+
+    r->p.staging_bytes = staging_bytes(r);
+    rc = hold(r, ACCOUNT_STAGING, r->p.staging_bytes, err);
+    return rc < 0 ? rc : residency_open_streams(r, err);
+}
+
+static void add_up(struct residency *r)
+{
+    r->p.staging_bytes = staging_bytes(r);
+    r->p.total_bytes = r->p.dense_bytes + r->p.slots_bytes + r->p.staging_bytes;
+}
+
+static int shrink(struct residency *r, const struct placement *to, struct err *err)
+{
+    size_t depth = to->ring_depth;
+
+    if (r->reader)
+        reader_cancel(r->reader);
+    ring_forget(r);
+    if (r->whole)
+        open_slots(r);
+    cut_slots(r, to->n_slots);
+    cut_dense(r, to);
+    size_ring(r, depth);
+    if (r->ring.depth != r->p.ring_depth || r->ring.slot_bytes != r->p.ring_slot_bytes)
+        ring_close(r);
+    add_up(r);
+    hold(r, ACCOUNT_WEIGHTS, r->p.dense_bytes, NULL);
+    if (hold(r, ACCOUNT_CACHE, r->p.slots_bytes, NULL) < 0) {
+        cut_slots(r, 0);
+        add_up(r);
+    }
+    return residency_reopen_ring(r, err);
+}
+
+/* Slots count at once; they are not touched before something is read into them. */
+static void grow_slots(struct residency *r, size_t n_slots)
+{
+    size_t bytes = placement_slots_bytes(&r->in, n_slots);
+
+    if (n_slots <= r->p.n_slots || hold(r, ACCOUNT_CACHE, bytes, NULL) < 0)
+        return;
+    experts_grow(r, n_slots);
+    r->p.n_slots = n_slots;
+    r->p.slots_bytes = bytes;
+    add_up(r);
+}
+
+static int bring_home(struct residency *r)
+{
+    size_t k = r->p.n_dropped - 1, staging = stream_staging_bytes();
+    int rc = residency_charge(r, ACCOUNT_STAGING, staging, NULL);
+
+    if (rc < 0)
+        return rc;
+    rc = residency_charge(r, ACCOUNT_WEIGHTS, r->drops[k].home_bytes, NULL);
+    if (rc >= 0) {
+        rc = residency_read_home(r, r->drop_items[k], NULL);
+        if (rc < 0)
+            residency_uncharge(r, ACCOUNT_WEIGHTS, r->drops[k].home_bytes);
+    }
+    residency_uncharge(r, ACCOUNT_STAGING, staging);
+    if (rc < 0)
+        return rc;
+    r->p.n_dropped--;
+    r->p.dense_bytes += r->drops[k].home_bytes;
+    return 0;
+}
+
+void residency_grow(struct residency *r)
+{
+    size_t bytes = 0;
+    int rc = 0;
+
+    reader_cancel(r->reader);
+    ring_forget(r);
+    while (rc >= 0 && r->p.n_dropped > r->want_dropped && bytes < GROW_BYTES) {
+        bytes += r->drops[r->p.n_dropped - 1].home_bytes;
+        rc = bring_home(r);
+    }
+    if (rc < 0)
+        r->want_dropped = r->p.n_dropped;
+    size_ring(r, r->p.ring_depth);
+    if (!r->p.n_dropped)
+        r->p.mode = PLACEMENT_EXPERTS;
+    ring_close(r);
+    add_up(r);
+    residency_reopen_ring(r, NULL);
+}
+
+void residency_between(struct residency *r)
+{
+    if (r->loaded && r->want_dropped < r->p.n_dropped)
+        residency_grow(r);
+}
+
+int residency_resize(struct residency *r, size_t bytes, struct err *err)
+{
+    char need[24], have[24];
+    struct placement to;
+
+    thread_assert(THREAD_ENGINE);
+    assert(!r->choice.unit);
+    if (r->p.mode == PLACEMENT_ALL && r->p.total_bytes <= bytes)
+        return 0;
+    placement_choose_cut(&r->in, bytes, &to);
+    if (to.total_bytes > bytes)
+        return err_set(err, ERR_NOMEM, "%s needs %s at least, and would have %s", r->who,
+                       units_format_size(to.total_bytes, need, sizeof need),
+                       units_format_size(bytes, have, sizeof have));
+    if (r->whole && r->p.total_bytes <= bytes)
+        return 0;
+    r->want_dropped = to.n_dropped;
+    if (r->whole || to.n_slots < r->p.n_slots || to.n_dropped > r->p.n_dropped ||
+        to.ring_depth < r->p.ring_depth) {
+        int rc = shrink(r, &to, err);
+
+        if (rc < 0)
+            return rc;
+    }
+    grow_slots(r, to.n_slots);
+    return 0;
+}

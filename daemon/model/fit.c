@@ -1,0 +1,179 @@
+/*
+ * Which context, chunk and placement a budget gets.  See model.h.
+ *
+ * Without a context of its own, a model has as much as lets all of it be
+ * resident, if that is a useful length; else it streams, and caches of the
+ * context take at most a share of the budget.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/units.h"
+#include "daemon/model/model_priv.h"
+
+#define CTX_USEFUL    ((size_t)4096)
+#define CTX_STREAMING ((size_t)8192)
+#define BATCH_LEAST   ((size_t)16)
+/* Of the budget, for all but weights, when these do not fit. */
+#define FIXED_SHARE 3
+
+struct fit {
+    const struct model *m;
+    struct model_options o;
+    const struct backend_ops *ops;
+    struct backend *be;
+    size_t bytes;
+};
+
+static int sizes_at(const struct fit *f, size_t n_ctx, size_t bytes, struct sizes *ret,
+                    struct err *err)
+{
+    struct model_options o = f->o;
+
+    o.n_ctx = n_ctx;
+    o.n_batch = MIN(o.n_batch, n_ctx);
+    o.n_out = MIN(o.n_out, o.n_batch);
+    return model_sizes(f->m, &o, bytes, f->ops, f->be, ret, NULL, err);
+}
+
+/* The largest context, a multiple of the step and at most `most`, whose floor (or all of it) fits; 0 when none does. */
+static int largest_ctx(const struct fit *f, size_t most, bool all, size_t *ret, struct err *err)
+{
+    size_t lo = 0, hi = most / MODEL_CTX_STEP;
+
+    while (lo < hi) {
+        size_t mid = hi - (hi - lo) / 2;
+        struct sizes s;
+        int r = sizes_at(f, mid * MODEL_CTX_STEP, SIZE_MAX, &s, err);
+
+        if (r < 0)
+            return r;
+        if ((all ? s.all : s.floor) <= f->bytes)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    *ret = lo * MODEL_CTX_STEP;
+    return 0;
+}
+
+/* The context of a model that must stream. */
+static int streaming_ctx(const struct fit *f, size_t *ret, struct err *err)
+{
+    size_t n_ctx = MIN(CTX_STREAMING, f->m->hp.n_ctx_train);
+    size_t least = MIN(MODEL_CTX_STEP, n_ctx);
+
+    for (;; n_ctx = MAX(n_ctx / 2, least)) {
+        struct sizes s;
+        int r = sizes_at(f, n_ctx, f->bytes, &s, err);
+
+        if (r < 0)
+            return r;
+        if ((s.floor <= f->bytes && s.fixed <= f->bytes / FIXED_SHARE) || n_ctx == least)
+            break;
+    }
+    *ret = n_ctx;
+    return 0;
+}
+
+static int choose_ctx(struct fit *f, bool *ret_capped, struct err *err)
+{
+    size_t train = f->m->hp.n_ctx_train, n_ctx = train;
+    size_t useful = MAX(MIN(CTX_USEFUL, train / 8), MIN((size_t)MODEL_CTX_STEP, train));
+    struct sizes s;
+    int r = sizes_at(f, train, SIZE_MAX, &s, err);
+
+    *ret_capped = false;
+    if (r >= 0 && s.all > f->bytes) {
+        r = largest_ctx(f, train, true, &n_ctx, err);
+        if (r >= 0 && n_ctx < useful)
+            r = streaming_ctx(f, &n_ctx, err);
+        *ret_capped = n_ctx < train;
+    }
+    f->o.n_ctx = n_ctx;
+    return r;
+}
+
+static int give_advice(const struct fit *f, struct model_plan *p, struct err *err)
+{
+    char need[24], have[24];
+    struct sizes s;
+    size_t n_ctx;
+    int r = largest_ctx(f, MIN(p->n_ctx, f->m->hp.n_ctx_train), false, &n_ctx, err);
+
+    if (r < 0)
+        return r;
+    if (n_ctx && n_ctx < p->n_ctx) {
+        r = sizes_at(f, n_ctx, f->bytes, &s, err);
+        if (r < 0)
+            return r;
+        snprintf(p->advice, sizeof p->advice,
+                 "--ctx %zu would need %s; all of %zu needs a budget of %s", n_ctx,
+                 units_format_size(s.floor, need, sizeof need), p->n_ctx,
+                 units_format_size(p->floor, have, sizeof have));
+        return 0;
+    }
+    snprintf(p->advice, sizeof p->advice,
+             "a budget of %s would do, with weights read again for every token; with %s all of it "
+             "would be resident",
+             units_format_size(p->floor, need, sizeof need),
+             units_format_size(p->all, have, sizeof have));
+    return 0;
+}
+
+/* Read for one token: every matrix but the token table (one row of it), experts by the share that is used. */
+static double bytes_per_token(const struct model *m, const struct model_options *opt)
+{
+    const struct graph_weight *table = model_weight(m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
+    bool tied = !model_weight(m, -1, TENSOR_OUTPUT, PART_WEIGHT)->t.fmt;
+    double sum = 0;
+
+    for (size_t i = 0; i < m->n_bound; i++) {
+        double share = 1.0;
+
+        if (i == table->id && !tied)
+            share = 1.0 / m->hp.n_vocab;
+        else if (m->bound[i]->n_dims == 3 && m->hp.n_expert)
+            share = (double)m->hp.n_expert_used / m->hp.n_expert;
+        sum += share * (double)m->bound[i]->bytes;
+    }
+    return sum + (double)model_kv_bytes_per_token(m, opt->kv) * (double)opt->n_ctx / 2;
+}
+
+int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
+               struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err)
+{
+    struct model_plan p = {.free_bytes = free_bytes};
+    struct fit f = {.m = m, .ops = ops, .be = be, .bytes = free_bytes};
+    struct sizes s;
+    int r = model_options_check(m, opt, &f.o, err);
+
+    if (r >= 0 && !opt->n_ctx)
+        r = choose_ctx(&f, &p.ctx_capped, err);
+    if (r >= 0)
+        r = sizes_at(&f, f.o.n_ctx, free_bytes, &s, err);
+    /* Near the floor a shorter chunk is what is left to give. */
+    while (r >= 0 && s.floor > free_bytes && f.o.n_batch > BATCH_LEAST && !m->arch->encoder) {
+        f.o.n_batch = MAX(f.o.n_batch / 2, BATCH_LEAST);
+        r = sizes_at(&f, f.o.n_ctx, free_bytes, &s, err);
+    }
+    if (r < 0)
+        return r;
+    p.n_ctx = f.o.n_ctx;
+    p.n_batch = MIN(f.o.n_batch, f.o.n_ctx);
+    memcpy(p.account, s.account, sizeof p.account);
+    p.placement = s.placement;
+    p.total = s.total;
+    p.peak = s.peak;
+    p.floor = s.floor;
+    p.all = s.all;
+    p.fits = s.peak <= free_bytes;
+    p.bytes_per_token = bytes_per_token(m, &f.o);
+    if (!p.fits)
+        r = give_advice(&f, &p, err);
+    if (r >= 0)
+        *ret = p;
+    return r;
+}

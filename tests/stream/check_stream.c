@@ -1,0 +1,308 @@
+/*
+ * check_stream - one model, one answer, whatever the budget: the digest of all
+ * logits with everything resident, at half of that, at 1.1 times the floor, and
+ * at the floor, on one and two threads and in several batches; then after the
+ * budget has been cut and raised between two tokens.
+ *
+ *     check_stream [--tokens N] [--only NAME] [MODEL.gguf]
+ *     check_stream --time BUDGET [--tokens N] [--threads N] [--prompt N] MODEL.gguf
+ *
+ * Without a model: tiny ones of every family.  --time measures instead: prefill,
+ * then decode, with what was read for a token and how fast.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/thread.h"
+#include "common/units.h"
+#include "daemon/model/model.h"
+#include "tests/support/cpu_backend.h"
+#include "tests/support/tiny_model.h"
+
+#define N_CTX 256
+
+static const size_t batches[] = {1, 7, 64};
+
+static int n_passed, n_failed;
+
+struct rig {
+    struct cpu_backend cpu;
+    struct ledger *ledger;
+    struct model *m;
+    size_t n_vocab;
+};
+
+static void die(const char *what, const struct err *err)
+{
+    fprintf(stderr, "check_stream: %s: %s\n", what, err->text);
+    exit(1);
+}
+
+static struct model_options options(size_t n_out)
+{
+    return (struct model_options){.n_ctx = N_CTX, .n_batch = 64, .n_out = n_out};
+}
+
+/* bytes 0: all the machine has. */
+static struct rig rig_open(const char *path, const struct model_options *o, size_t bytes,
+                           unsigned threads)
+{
+    struct rig r = {.cpu = cpu_backend_open(threads, NULL), .ledger = ledger_create()};
+    struct model_info info;
+    struct err err = {0};
+
+    if (bytes && ledger_set_budget(r.ledger, POOL_RAM, bytes, &err) < 0)
+        die(path, &err);
+    if (model_open(path, &r.m, &err) < 0 ||
+        model_load(r.m, o, r.ledger, r.cpu.ops, r.cpu.be, NULL, NULL, NULL, &err) < 0)
+        die(path, &err);
+    model_info(r.m, &info);
+    r.n_vocab = info.n_vocab;
+    return r;
+}
+
+static void rig_close(struct rig *r)
+{
+    model_close(r->m);
+    if (ledger_used(r->ledger, POOL_RAM) != 0)
+        die("the ledger is not back at its start", &(struct err){0});
+    ledger_destroy(r->ledger);
+    cpu_backend_close(&r->cpu);
+}
+
+static int32_t id_at(const struct rig *r, size_t i)
+{
+    return (int32_t)((i * 37 + 11) % r->n_vocab);
+}
+
+/* Logits of n positions from the present end on, chained row by row. */
+static uint64_t digest(struct rig *r, size_t n, size_t batch, uint64_t h)
+{
+    int32_t ids[64], rows[64];
+    size_t at = sequence_length(model_sequence(r->m)), end = at + n;
+    struct err err = {0};
+
+    while (at < end) {
+        size_t k = MIN(MIN(batch, end - at), model_n_batch(r->m));
+        const float *logits;
+
+        for (size_t i = 0; i < k; i++) {
+            ids[i] = id_at(r, at + i);
+            rows[i] = (int32_t)i;
+        }
+        if (model_eval(r->m, ids, k, rows, k, NULL, &logits, &err) < 0)
+            die("a batch", &err);
+        for (size_t i = 0; i < k; i++)
+            h = hash_bytes_seed(logits + i * r->n_vocab, r->n_vocab * sizeof *logits, h);
+        at += k;
+    }
+    return h;
+}
+
+static void tell(const char *name, const char *how, size_t bytes, const struct rig *r,
+                 uint64_t want, uint64_t got)
+{
+    struct residency_stats s;
+    char text[24];
+
+    model_residency(r->m, &s);
+    *(want == got ? &n_passed : &n_failed) += 1;
+    printf("%s %-12s %-22s %10s %-8s dropped %-3zu slots %-4zu %016llx\n",
+           want == got ? "  ok" : "FAIL", name, how, units_format_size(bytes, text, sizeof text),
+           placement_mode_name(s.placement.mode), s.placement.n_dropped, s.placement.n_slots,
+           (unsigned long long)got);
+}
+
+static void check_budget(const char *name, const char *path, const char *how, size_t bytes,
+                         size_t n, uint64_t want)
+{
+    struct model_options o = options(64);
+
+    for (unsigned threads = 1; threads <= 2; threads++) {
+        struct rig r = rig_open(path, &o, bytes, threads);
+
+        for (size_t i = 0; i < ARRAY_LEN(batches); i++) {
+            char text[64];
+
+            snprintf(text, sizeof text, "%s, %u thr, batch %zu", how, threads, batches[i]);
+            sequence_truncate(model_sequence(r.m), 0);
+            tell(name, text, bytes, &r, want, digest(&r, n, batches[i], 0));
+        }
+        rig_close(&r);
+    }
+}
+
+/* Cut to the floor, raised, cut again, in the middle of an answer. */
+static void check_live(const char *name, const char *path, size_t floor, size_t all, size_t n,
+                       uint64_t want)
+{
+    const size_t steps[] = {all, (floor + all) / 2, floor, (floor + 2 * all) / 3, all, floor, all};
+    struct model_options o = options(64);
+    struct rig r = rig_open(path, &o, 0, 2);
+    struct err err = {0};
+    uint64_t h = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        size_t from = n * i / ARRAY_LEN(steps), to = n * (i + 1) / ARRAY_LEN(steps);
+
+        if (model_resize(r.m, steps[i], &err) < 0)
+            die("resize", &err);
+        if (model_held_bytes(r.m) > steps[i] ||
+            ledger_used(r.ledger, POOL_RAM) != model_held_bytes(r.m))
+            n_failed++;
+        h = digest(&r, to - from, i % 2 ? 1 : 7, h);
+    }
+    tell(name, "live", all, &r, want, h);
+    rig_close(&r);
+}
+
+static void check(const char *name, const char *path, size_t n)
+{
+    struct model_options o = options(64);
+    struct rig r = rig_open(path, &o, 0, 2);
+    struct model_plan p;
+    struct err err = {0};
+    uint64_t want;
+
+    if (model_plan(r.m, &o, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
+        die(name, &err);
+    want = digest(&r, n, 64, 0);
+    rig_close(&r);
+    check_budget(name, path, "all", p.all, n, want);
+    check_budget(name, path, "half", MAX(p.all / 2, p.floor), n, want);
+    check_budget(name, path, "1.1 floor", p.floor + p.floor / 10, n, want);
+    check_budget(name, path, "floor", p.floor, n, want);
+    check_live(name, path, p.floor, p.all, n, want);
+}
+
+static void check_tiny(const char *only, size_t n)
+{
+    for (size_t i = 0; tiny_families[i]; i++)
+        for (int tied = 0; tied <= 1; tied++) {
+            struct tiny_model o = {.family = tiny_families[i], .n_layers = 5, .tied = tied};
+            char name[64], *path;
+            int fd;
+
+            snprintf(name, sizeof name, "%s%s", tiny_families[i], tied ? "-tied" : "");
+            if ((only && !strstr(name, only)) ||
+                (tied && strncmp(name, "qwen3", 5) != 0 && strncmp(name, "llama", 5) != 0))
+                continue;
+            fd = tiny_model_memfd(&o);
+            path = gguf_writer_fd_path(fd);
+            check(name, path, n);
+            free(path);
+            close(fd);
+        }
+}
+
+static size_t rss_bytes(void)
+{
+    size_t pages = 0, unused;
+    FILE *f = fopen("/proc/self/statm", "re");
+
+    if (f && fscanf(f, "%zu %zu", &unused, &pages) != 2)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, unsigned threads)
+{
+    struct model_options o = {.n_ctx = n_prompt + n + 8, .n_out = 1};
+    int64_t t0 = clock_us(), t1;
+    struct rig r = rig_open(path, &o, bytes, threads);
+    struct residency_stats a, b;
+    int32_t *ids = XNEW_ARRAY(int32_t, n_prompt);
+    const int32_t row = 0, last = (int32_t)n_prompt - 1;
+    struct err err = {0};
+    const float *logits;
+    double s;
+
+    model_residency(r.m, &a);
+    printf("load %.2f s, read %.0f MB; mode %s, dropped %zu, slots %zu, ring %zu x %.1f MB, held "
+           "%.1f MiB\n",
+           (double)(clock_us() - t0) / 1e6, (double)a.bytes_read / 1e6,
+           placement_mode_name(a.placement.mode), a.placement.n_dropped, a.placement.n_slots,
+           a.placement.ring_depth, (double)a.placement.ring_slot_bytes / 1e6,
+           (double)model_held_bytes(r.m) / 1048576.0);
+    for (size_t i = 0; i < n_prompt; i++)
+        ids[i] = id_at(&r, i);
+    t0 = clock_us();
+    if (model_eval(r.m, ids, n_prompt, &last, 1, NULL, &logits, &err) < 0)
+        die("prefill", &err);
+    s = (double)(clock_us() - t0) / 1e6;
+    model_residency(r.m, &b);
+    printf("prefill %zu: %.1f tok/s, %.0f MB read, rss %.1f MiB\n", n_prompt, (double)n_prompt / s,
+           (double)(b.bytes_read - a.bytes_read) / 1e6, (double)rss_bytes() / 1048576.0);
+    for (size_t half = 0; half < 2; half++) {
+        model_residency(r.m, &a);
+        t0 = clock_us();
+        for (size_t i = 0; i < n / 2; i++) {
+            int32_t id = id_at(&r, sequence_length(model_sequence(r.m)));
+
+            if (model_eval(r.m, &id, 1, &row, 1, NULL, &logits, &err) < 0)
+                die("decode", &err);
+        }
+        t1 = clock_us();
+        s = (double)(t1 - t0) / 1e6;
+        model_residency(r.m, &b);
+        printf("decode: %.2f tok/s, %.1f MB/token, hits %.1f %%, device %.0f MB/s, while reading "
+               "%.0f MB/s, waited %.0f %%, rss %.1f MiB\n",
+               (double)(n / 2) / s, (double)(b.bytes_read - a.bytes_read) / 1e6 / (double)(n / 2),
+               b.uses > a.uses ? 100.0 * (double)(b.hits - a.hits) / (double)(b.uses - a.uses)
+                               : 100.0,
+               (double)(b.bytes_read - a.bytes_read) / 1e6 / s,
+               (double)(b.bytes_read - a.bytes_read) / (double)MAX(b.busy_us - a.busy_us, 1u),
+               100.0 * (double)(b.wait_us - a.wait_us) / 1e6 / s, (double)rss_bytes() / 1048576.0);
+    }
+    free(ids);
+    rig_close(&r);
+}
+
+int main(int argc, char **argv)
+{
+    size_t n = 0, n_prompt = 64, bytes = 0;
+    const char *only = NULL, *path = NULL;
+    unsigned threads = 2;
+    struct err err = {0};
+    bool timed = false;
+
+    thread_take_role(THREAD_ENGINE, "check_stream");
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+
+        if (strcmp(argv[i], "--tokens") == 0 && more)
+            n = strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--prompt") == 0 && more)
+            n_prompt = strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--threads") == 0 && more)
+            threads = (unsigned)strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--only") == 0 && more)
+            only = argv[++i];
+        else if (strcmp(argv[i], "--time") == 0 && more) {
+            uint64_t size = 0;
+
+            timed = true;
+            if (strcmp(argv[++i], "all") != 0 && units_parse_size(argv[i], &size, &err) < 0)
+                die(argv[i], &err);
+            bytes = size;
+        } else
+            path = argv[i];
+    }
+    if (timed && path) {
+        measure(path, bytes, n_prompt, n ? n : 32, threads);
+        return 0;
+    }
+    if (path)
+        check(path, path, n ? n : 24);
+    else
+        check_tiny(only, n ? n : 90);
+    printf("%d passed, %d failed\n", n_passed, n_failed);
+    return n_failed ? 1 : 0;
+}
