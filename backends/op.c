@@ -308,7 +308,7 @@ static bool check_GLU(const struct op *op, struct err *err)
     size_t n = op->dst[0].n[0];
     bool up = op->src[1].fmt != NULL;
 
-    NEED((unsigned)op->p.glu.act <= OP_ACT_CLAMPED, "its activation is unknown");
+    NEED((unsigned)op->p.glu.act <= OP_ACT_NONE, "its activation is unknown");
     NEED(up || op->p.glu.act == OP_ACT_RELU2 || op->p.glu.act == OP_ACT_GELU,
          "it has no second factor");
     return check_rows(op, &op->dst[0], n, "the output", err) &&
@@ -381,7 +381,7 @@ static bool check_MOE(const struct op *op, struct err *err)
 
     NEED(n >= 1 && n <= OP_MAX_EXPERTS && n_used >= 1 && n_used <= n,
          "%zu of %zu experts cannot be chosen", n_used, n);
-    NEED((unsigned)op->p.moe.act <= OP_ACT_CLAMPED, "its activation is unknown");
+    NEED((unsigned)op->p.moe.act <= OP_ACT_NONE, "its activation is unknown");
     return check_weights(op, &op->src[3], op->p.moe.in_act, width, ff, n, "gate", err) &&
            check_weights(op, &op->src[4], op->p.moe.in_act, width, ff, n, "up", err) &&
            check_weights(op, &op->src[5], op->p.moe.mid_act, ff, width, n, "down", err) &&
@@ -397,6 +397,71 @@ static bool check_MOE(const struct op *op, struct err *err)
 static bool check_ROWS(const struct op *op, struct err *err)
 {
     return check_map(op, err);
+}
+
+static bool check_CONV(const struct op *op, struct err *err)
+{
+    const struct tensor *w = &op->src[1], *kept = &op->src[3];
+    size_t sum = 0;
+
+    for (int i = 0; i < OP_MAX_DST; i++) {
+        if (!op->dst[i].fmt)
+            continue;
+        if (!check_rows(op, &op->dst[i], op->dst[i].n[0], "the output", err))
+            return false;
+        sum += op->dst[i].n[0];
+    }
+    NEED(is_f32(w) && w->n[1] == sum && w->n[2] == 1 && w->n[3] == 1,
+         "it has no taps of %zu columns", sum);
+    NEED(w->n[0] >= 2 && w->n[0] <= OP_CONV_TAPS, "%zu taps; there may be 2 to %d", w->n[0],
+         OP_CONV_TAPS);
+    NEED(is_f32(kept) && kept->n[1] == w->n[0] - 1, "it does not keep %zu inputs", w->n[0] - 1);
+    NEED(op->p.conv.column <= kept->n[0] && sum <= kept->n[0] - op->p.conv.column,
+         "%zu columns from %u do not lie in the %zu kept", sum, op->p.conv.column, kept->n[0]);
+    return check_rows(op, &op->src[0], sum, "the input", err) &&
+           check_vector(op, &op->src[2], sum, "the bias", err);
+}
+
+static bool check_DECAY(const struct op *op, struct err *err)
+{
+    size_t n = op->dst[0].n[0];
+    const struct tensor *a = &op->src[2];
+
+    NEED(!a->fmt == !op->dst[1].fmt, "decays and what makes them must both be there");
+    NEED(!a->fmt || (is_f32(a) && n % a->n[0] == 0), "%zu columns are no groups of %zu", n,
+         a->n[0]);
+    return check_rows(op, &op->dst[0], n, "the output", err) &&
+           check_rows(op, &op->src[0], n, "the input", err) &&
+           check_vector(op, &op->src[1], n, "the bias", err) &&
+           (!a->fmt || check_rows(op, &op->dst[1], n, "the decays", err));
+}
+
+static bool check_state(const struct op *op, const struct tensor *t, size_t rows, size_t cols,
+                        size_t heads, struct err *err)
+{
+    NEED(is_f32(t) && t->n[0] == OP_STATE_COLS && t->n[1] == rows &&
+             t->n[2] == (cols + OP_STATE_COLS - 1) / OP_STATE_COLS && t->n[3] == heads,
+         "the state is not of %zu heads of %zux%zu", heads, rows, cols);
+    return true;
+}
+
+static bool check_DELTA(const struct op *op, struct err *err)
+{
+    const struct op_delta_params *p = &op->p.delta;
+    size_t heads = p->n_heads, k = p->k_dim, v = p->v_dim, decays = op->src[3].n[0];
+
+    NEED(heads && p->n_k_heads && heads % p->n_k_heads == 0, "%zu heads cannot share %u", heads,
+         p->n_k_heads);
+    NEED(k && v, "its heads are empty");
+    NEED(decays == heads || decays == heads * k, "%zu decays for %zu heads of %zu", decays, heads,
+         k);
+    return check_rows(op, &op->dst[0], heads * v, "the output", err) &&
+           check_rows(op, &op->src[0], p->n_k_heads * k, "the queries", err) &&
+           check_rows(op, &op->src[1], p->n_k_heads * k, "the keys", err) &&
+           check_rows(op, &op->src[2], heads * v, "the values", err) &&
+           check_rows(op, &op->src[3], decays, "the decays", err) &&
+           check_rows(op, &op->src[4], heads, "the rates", err) &&
+           check_state(op, &op->src[5], k, v, heads, err);
 }
 
 typedef bool check_fn(const struct op *op, struct err *err);

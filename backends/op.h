@@ -26,7 +26,7 @@ enum op_kind {
 };
 
 /* CLAMPED: gpt-oss's SwiGLU, whose gate and up are clamped (backends/cpu/math.h has the formula). */
-enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2, OP_ACT_CLAMPED };
+enum op_act { OP_ACT_SILU, OP_ACT_GELU, OP_ACT_RELU2, OP_ACT_CLAMPED, OP_ACT_SIGMOID, OP_ACT_NONE };
 enum op_rope { OP_ROPE_NORM, OP_ROPE_NEOX }; /* neighbours; halves */
 
 /* Scores of experts.  The chosen ones: by the logits; the weights are of the chosen logits alone. */
@@ -60,6 +60,14 @@ struct op_rope_params {
 struct op_experts {
     const void *(*data)[3]; /* [n_expert]: gate, up, down; NULL: not in this call */
     bool first, last;
+};
+
+struct op_delta_params {
+    unsigned n_heads;
+    unsigned n_k_heads; /* of q and k, each for n_heads / n_k_heads heads */
+    bool adjacent;      /* those lie side by side; else head h has k head h modulo n_k_heads */
+    unsigned k_dim, v_dim;
+    float q_scale, k_scale;
 };
 
 union op_params {
@@ -135,6 +143,11 @@ union op_params {
         enum act_kind in_act, mid_act;
         const struct op_experts *experts; /* NULL: all of them, out of src 3 to 5 */
     } moe;
+    struct {
+        bool silu;       /* of the sum */
+        unsigned column; /* of the inputs kept, for the first of src0 */
+    } conv;
+    struct op_delta_params delta;
 };
 
 #define OP_MAX_SRC     9
@@ -152,14 +165,22 @@ struct op {
 /* Positions of a chunk of a KV cache: what one attention kernel sees (kernels.h, KERNELS_CHUNK). */
 #define OP_KV_CHUNK 256
 
-#define OP_KV_CHUNK 256
-
 /*
  * KV caches: k of a layer is a tensor of n[0] = head_dim, n[1] = OP_KV_CHUNK
  * positions, n[2] = n_kv_heads, n[3] = chunks: a chunk of one head is
  * contiguous; position p lies in chunk p / n[1].  v likewise with v_dim; it may
  * be the first v_dim values of each key, and is then not stored.
  */
+
+/*
+ * Recurrent state of a layer: f32; n[0] = OP_STATE_COLS columns (values), n[1] =
+ * rows (keys), n[2] = blocks of columns, n[3] = heads.  Columns past a head's
+ * own are there and mean nothing.  Inputs kept by a convolution: f32, n[0] =
+ * columns, n[1] = taps − 1, the latest last.  Both belong to the position
+ * before row 0 when an op begins, and to that of the last row when it ends.
+ */
+#define OP_STATE_COLS 16
+#define OP_CONV_TAPS  16 /* at most */
 
 /*
  * What changes from batch to batch.  Tensors are bound once with n[1] = the

@@ -32,6 +32,11 @@ enum {
 #define TWIN_OF_clamped_mul(fmt) clamped_mul_##fmt##_scalar
 #define TWIN_OF_softcap(fmt)     softcap_##fmt##_scalar
 #define TWIN_OF_layernorm(fmt)   layernorm_##fmt##_scalar
+#define TWIN_OF_sigmoid_mul(fmt) sigmoid_mul_##fmt##_scalar
+#define TWIN_OF_softplus(fmt)    softplus_##fmt##_scalar
+#define TWIN_OF_exp_mul(fmt)     exp_mul_##fmt##_scalar
+#define TWIN_OF_conv(fmt)        conv_##fmt##_scalar
+#define TWIN_OF_delta(fmt)       delta_##fmt##_scalar
 #define TWIN_OF_softmax(fmt)     softmax_##fmt##_scalar
 #define TWIN_OF_rope(fmt)        rope_##fmt##_scalar
 #define TWIN_OF_rope_neox(fmt)   rope_neox_##fmt##_scalar
@@ -77,6 +82,11 @@ struct choice {
 #define TAKE_clamped_mul(fmt, tier) c->k->clamped_mul = clamped_mul_##fmt##_##tier
 #define TAKE_softcap(fmt, tier)     c->k->softcap = softcap_##fmt##_##tier
 #define TAKE_layernorm(fmt, tier)   c->k->layernorm = layernorm_##fmt##_##tier
+#define TAKE_sigmoid_mul(fmt, tier) c->k->sigmoid_mul = sigmoid_mul_##fmt##_##tier
+#define TAKE_softplus(fmt, tier)    c->k->softplus = softplus_##fmt##_##tier
+#define TAKE_exp_mul(fmt, tier)     c->k->exp_mul = exp_mul_##fmt##_##tier
+#define TAKE_conv(fmt, tier)        c->k->conv = conv_##fmt##_##tier
+#define TAKE_delta(fmt, tier)       c->k->delta = delta_##fmt##_##tier
 #define TAKE_softmax(fmt, tier)     c->k->softmax = softmax_##fmt##_##tier
 #define TAKE_rope(fmt, tier)        c->k->rope = rope_##fmt##_##tier
 #define TAKE_rope_neox(fmt, tier)   c->k->rope_neox = rope_neox_##fmt##_##tier

@@ -116,6 +116,10 @@ typedef void gelu_mul_fn(const float *gate, const float *up, float *y, size_t n)
 /* clamped(gate) * (clamp(up) + 1), of math.h: gpt-oss's SwiGLU. */
 typedef void clamped_mul_fn(const float *gate, const float *up, float *y, size_t n);
 typedef void softcap_fn(const float *x, float c, float *y, size_t n); /* tanh(x / c) * c */
+typedef void sigmoid_mul_fn(const float *gate, const float *up, float *y, size_t n);
+/* ln(1 + e^(x + bias)); bias may be NULL. */
+typedef void softplus_fn(const float *x, const float *bias, float *y, size_t n);
+typedef void exp_mul_fn(const float *a, const float *b, float *y, size_t n); /* e^(a b) */
 typedef void softmax_fn(const float *x, float *y,
                         size_t n); /* max, exp, sum of sixteen partials, divide */
 
@@ -174,6 +178,46 @@ typedef void attn_fn(const struct attn *a);
 typedef void attn_merge_fn(float *acc_m, float *acc_l, float *acc_o, float m, float l,
                            const float *o, size_t v_dim);
 
+/*
+ * One row of a short convolution: y[c] = bias[c] + Σ_j w[j][c] * x[j][c], by
+ * fma, j ascending from the oldest input; or silu of it.
+ */
+struct conv {
+    const float *const *x; /* [taps] rows of n */
+    const float *w;        /* [taps][w_stride] */
+    size_t w_stride;
+    size_t taps;
+    const float *bias; /* NULL: none */
+    bool silu;
+    float *y;
+    size_t n;
+};
+typedef void conv_fn(const struct conv *c);
+
+/*
+ * The gated delta rule (Yang et al. 2024, arXiv 2412.06464) on KERNELS_COLS
+ * columns of the state S of a head, row by row:
+ *   d[c] = sigmoid(rate) * (v[c] - Σ_i S[i][c] * (k[i] * decay[i]))
+ *   S[i][c] = fma(S[i][c], decay[i], k[i] * d[c]),  o[c] = Σ_i S[i][c] * q[i]
+ * with k and q scaled first.  Both sums in four partials by i mod 4, each by
+ * fma, ascending; then (p0 + p2) + (p1 + p3).  v of columns past cols is 0.
+ */
+#define KERNELS_COLS 16
+
+struct delta {
+    const float *q, *k, *v, *decay, *rate;                          /* of the first row */
+    size_t q_stride, k_stride, v_stride, decay_stride, rate_stride; /* floats from row to row */
+    size_t decay_step; /* 1: a decay for each i; 0: one for all */
+    float q_scale, k_scale;
+    float *state; /* [n][KERNELS_COLS] */
+    float *o;
+    size_t o_stride;
+    size_t rows;
+    size_t n; /* ≤ KERNELS_HEAD_MAX */
+    size_t cols;
+};
+typedef void delta_fn(const struct delta *d);
+
 /* n floats into a cache, to the bits of the format's from_f32 (but for those of a NaN). */
 typedef void encode_fn(const float *x, void *out, size_t n);
 
@@ -200,6 +244,11 @@ struct kernels {
     gelu_mul_fn *gelu_mul;
     clamped_mul_fn *clamped_mul;
     softcap_fn *softcap;
+    sigmoid_mul_fn *sigmoid_mul;
+    softplus_fn *softplus;
+    exp_mul_fn *exp_mul;
+    conv_fn *conv;
+    delta_fn *delta;
     softmax_fn *softmax;
     rope_fn *rope;
     rope_neox_fn *rope_neox;

@@ -80,6 +80,7 @@ static int measure(struct bench *b, size_t depth, size_t n, size_t chunk, json_t
         r = eval(b, depth - sequence_length(seq), batch, false, err);
     if (r < 0)
         return r;
+    sequence_checkpoint(seq);
     began_us = clock_us();
     r = eval(b, n, chunk, true, err);
     json_array_append_new(

@@ -16,6 +16,17 @@ static void tell_progress(struct run *r, size_t done)
         events_post(r->e, r->task, &ev);
 }
 
+/*
+ * Rows of the chunk at `at`.  A recurrent sequence keeps a checkpoint before the
+ * last token: the same prompt, or a longer one, then need not begin anew.
+ */
+static size_t rows_of(const struct sequence *seq, size_t at, size_t n, size_t chunk)
+{
+    size_t end = sequence_recurrent(seq) && at + 1 < n ? n - 1 : n;
+
+    return MIN(chunk, end - at);
+}
+
 int prefill_prompt(struct run *r, struct err *err)
 {
     struct sequence *seq = model_sequence(r->model);
@@ -26,12 +37,12 @@ int prefill_prompt(struct run *r, struct err *err)
 
     /* The last token is always computed: its logits are what is wanted. */
     at = MIN(at, n - 1);
-    sequence_truncate(seq, at);
+    at = sequence_truncate(seq, at);
     if (r->choice == 0)
         r->usage.cached_tokens = at;
     tell_progress(r, at);
     while (at < n && rc >= 0) {
-        size_t rows = MIN(chunk, n - at);
+        size_t rows = rows_of(seq, at, n, chunk);
         int32_t last = (int32_t)rows - 1;
         bool wanted = at + rows == n;
 
@@ -40,6 +51,8 @@ int prefill_prompt(struct run *r, struct err *err)
         if (rc < 0)
             break;
         at += rows;
+        if (at + 1 == n)
+            sequence_checkpoint(seq);
         r->computed_tokens += rows;
         tell_progress(r, at);
         worker_alive(r->e);

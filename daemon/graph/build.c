@@ -482,6 +482,57 @@ graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m)
     return y;
 }
 
+void graph_conv(struct graph *g, graph_value x, const struct graph_conv *c, unsigned n,
+                const size_t *widths, graph_value *ret)
+{
+    struct node *node = new_node(g, OP_CONV);
+
+    assert(g->layer >= 0 && n <= OP_MAX_DST && !g->values[x].out);
+    put_src(g, node, 0, x);
+    put_weight(node, 1, c->taps);
+    put_weight(node, 2, c->bias);
+    put_cache(node, 3, REF_CONV);
+    for (unsigned i = 0; i < n; i++) {
+        ret[i] = new_value(g, widths[i], ACT_F32, false);
+        put_dst(g, node, (int)i, ret[i]);
+    }
+    node->op.p.conv.silu = c->silu;
+    node->op.p.conv.column = c->column;
+}
+
+graph_value graph_softplus(struct graph *g, graph_value x, const struct graph_weight *bias,
+                           const struct graph_weight *a, graph_value *ret_decay)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_DECAY, x, g->values[x].width, &n);
+
+    put_weight(n, 1, bias);
+    if (!ret_decay)
+        return y;
+    put_weight(n, 2, a);
+    *ret_decay = new_value(g, g->values[x].width, ACT_F32, g->values[x].out);
+    n = &g->nodes[g->n_nodes - 1];
+    put_dst(g, n, 1, *ret_decay);
+    return y;
+}
+
+graph_value graph_delta(struct graph *g, const struct graph_delta *d)
+{
+    graph_value y = new_value(g, (size_t)d->p.n_heads * d->p.v_dim, ACT_F32, false);
+    struct node *n = new_node(g, OP_DELTA);
+
+    assert(g->layer >= 0 && !g->values[d->q].out);
+    put_src(g, n, 0, d->q);
+    put_src(g, n, 1, d->k);
+    put_src(g, n, 2, d->v);
+    put_src(g, n, 3, d->decay);
+    put_src(g, n, 4, d->rate);
+    put_cache(n, 5, REF_STATE);
+    put_dst(g, n, 0, y);
+    n->op.p.delta = d->p;
+    return y;
+}
+
 graph_value graph_rows(struct graph *g, graph_value x)
 {
     graph_value y = g->values[x].narrowed;
@@ -497,6 +548,11 @@ graph_value graph_rows(struct graph *g, graph_value x)
     put_dst(g, n, 0, y);
     g->values[x].narrowed = y;
     return y;
+}
+
+graph_value graph_like(struct graph *g, graph_value x, graph_value y)
+{
+    return g->values[y].out ? graph_rows(g, x) : x;
 }
 
 void graph_output(struct graph *g, graph_value x)

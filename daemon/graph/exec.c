@@ -31,6 +31,8 @@ static struct tensor bound_tensor(const struct program *p, const struct binding 
     case REF_K: return sequence_k(b->sequence, ref->index);
     case REF_V: return sequence_v(b->sequence, ref->index);
     case REF_INDEX: return sequence_index(b->sequence, ref->index);
+    case REF_CONV: return sequence_conv(b->sequence, ref->index);
+    case REF_STATE: return sequence_state(b->sequence, ref->index);
     default: return *shape;
     }
 }

@@ -129,8 +129,27 @@ struct graph_moe {
 };
 graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m);
 
+struct graph_conv {
+    const struct graph_weight *taps, *bias; /* bias may be NULL */
+    bool silu;
+    unsigned column; /* of what the layer keeps, for the first of x */
+};
+/* x's columns convolved, as n ≤ 3 values of the widths given. */
+void graph_conv(struct graph *g, graph_value x, const struct graph_conv *c, unsigned n,
+                const size_t *widths, graph_value *ret);
+/* softplus(x + bias); decay, where wanted (else NULL): e^(a * that). */
+graph_value graph_softplus(struct graph *g, graph_value x, const struct graph_weight *bias,
+                           const struct graph_weight *a, graph_value *ret_decay);
+struct graph_delta {
+    graph_value q, k, v, decay, rate;
+    struct op_delta_params p;
+};
+graph_value graph_delta(struct graph *g, const struct graph_delta *d);
+
 /* The wanted rows of x (the same value again when x has them already). */
 graph_value graph_rows(struct graph *g, graph_value x);
+/* x, cut to the wanted rows where y is. */
+graph_value graph_like(struct graph *g, graph_value x, graph_value y);
 /* x holds the logits: what a program gives. */
 void graph_output(struct graph *g, graph_value x);
 

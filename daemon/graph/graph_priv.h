@@ -3,7 +3,7 @@
 
 #include "daemon/graph/graph.h"
 
-enum ref_kind { REF_NONE, REF_VALUE, REF_WEIGHT, REF_K, REF_V, REF_INDEX };
+enum ref_kind { REF_NONE, REF_VALUE, REF_WEIGHT, REF_K, REF_V, REF_INDEX, REF_CONV, REF_STATE };
 
 /* Where a tensor of an op will be found: a value, an extent, or the cache of a layer. */
 struct ref {
@@ -78,7 +78,7 @@ struct program {
     size_t n_groups;
     struct use *uses;
     size_t n_uses;
-    size_t n_state_ops; /* those up to the last store into a cache */
+    size_t n_state_ops; /* those up to the last that keeps something */
     graph_value output;
     size_t max_rows, max_out;
     size_t batch_row_bytes, out_row_bytes; /* of the two parts of the arena */
@@ -86,6 +86,9 @@ struct program {
     struct binding bindings[N_BINDINGS];
     int32_t *counting; /* [max_rows] 0, 1, 2 …: the rows of a table that holds only those */
 };
+
+/* Does it leave something in a cache or a state? */
+bool node_keeps(const struct node *n);
 
 /* The tensor of a value for a number of rows. */
 struct tensor value_tensor(const struct value *v, size_t rows, void *data);

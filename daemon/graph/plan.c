@@ -133,6 +133,16 @@ static bool is_out(const struct program *p, const struct node *n)
     return n->dst[0].kind == REF_VALUE && p->values[n->dst[0].index].out;
 }
 
+bool node_keeps(const struct node *n)
+{
+    if (n->op.kind == OP_KV_STORE)
+        return true;
+    for (int s = 0; s < OP_MAX_SRC; s++)
+        if (n->src[s].kind == REF_CONV || n->src[s].kind == REF_STATE)
+            return true;
+    return false;
+}
+
 /* Does the op read or write the value? */
 static bool touches(const struct node *n, graph_value v)
 {
@@ -179,7 +189,7 @@ static void cut_groups(struct program *p)
             *g = (struct group){.from = i, .out = is_out(p, &p->nodes[i])};
         }
         g->to = i + 1;
-        if (p->nodes[i].op.kind == OP_KV_STORE)
+        if (node_keeps(&p->nodes[i]))
             p->n_state_ops = i + 1;
     }
 }
@@ -208,18 +218,25 @@ static void list_uses(struct program *p)
     }
 }
 
+static struct tensor cache_shape(const struct sequence_layout *l, const struct ref *r)
+{
+    switch (r->kind) {
+    case REF_K: return sequence_shape_k(l, r->index);
+    case REF_V: return sequence_shape_v(l, r->index);
+    case REF_INDEX: return sequence_shape_index(l, r->index);
+    case REF_CONV: return sequence_shape_conv(l, r->index);
+    default: return sequence_shape_state(l, r->index);
+    }
+}
+
 static void shape_caches(struct program *p, const struct sequence_layout *l)
 {
     for (size_t i = 0; i < p->n_nodes; i++)
         for (int s = 0; s < OP_MAX_SRC; s++) {
             const struct ref *r = &p->nodes[i].src[s];
 
-            if (r->kind == REF_K)
-                p->nodes[i].op.src[s] = sequence_shape_k(l, r->index);
-            else if (r->kind == REF_V)
-                p->nodes[i].op.src[s] = sequence_shape_v(l, r->index);
-            else if (r->kind == REF_INDEX)
-                p->nodes[i].op.src[s] = sequence_shape_index(l, r->index);
+            if (r->kind >= REF_K)
+                p->nodes[i].op.src[s] = cache_shape(l, r);
         }
 }
 

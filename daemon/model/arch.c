@@ -49,3 +49,39 @@ int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating 
         hp->n_ff_shexp = hp->n_shared * hp->n_ff_exp;
     return 0;
 }
+
+unsigned arch_kind_delta(const struct hparams *hp, int layer)
+{
+    unsigned every = hp->full_interval ? hp->full_interval : 4;
+    unsigned kind = ((unsigned)layer + 1) % every == 0 ? LAYER_ATTENTION : LAYER_RECURRENT;
+
+    return kind | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
+}
+
+int arch_check_delta(struct hparams *hp, const char *name, struct err *err)
+{
+    if (hp->ssm_inner != (uint64_t)hp->ssm_state * hp->ssm_rank)
+        return err_set(err, ERR_FORMAT, "'%s.ssm.inner_size' is %u, but %u heads of %u make %llu",
+                       name, hp->ssm_inner, hp->ssm_rank, hp->ssm_state,
+                       (unsigned long long)hp->ssm_state * hp->ssm_rank);
+    if (hp->ssm_rank % hp->ssm_groups != 0)
+        return err_set(err, ERR_FORMAT,
+                       "%u heads ('%s.ssm.time_step_rank') cannot share %u keys evenly",
+                       hp->ssm_rank, name, hp->ssm_groups);
+    hp->conv_rows = hp->ssm_conv - 1;
+    hp->conv_width = 2 * hp->ssm_state * hp->ssm_groups + hp->ssm_inner;
+    hp->state_heads = hp->ssm_rank;
+    hp->state_rows = hp->state_cols = hp->ssm_state;
+    return 0;
+}
+
+int arch_check_sections(const struct hparams *hp, const char *name, struct err *err)
+{
+    for (uint32_t pair = 0; pair < hp->n_rot / 2; pair++)
+        if (pair >= 3 * hp->rope_sections[pair % 3])
+            return err_set(err, ERR_UNSUPPORTED,
+                           "'%s.rope.dimension_sections' gives pair %u a fourth position; only "
+                           "time, height and width are supported",
+                           name, pair);
+    return 0;
+}

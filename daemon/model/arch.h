@@ -63,7 +63,15 @@ enum dim {
     DIM_GATE_UP, /* 2 * n_ff */
     DIM_HEADS,   /* n_heads */
     DIM_KV_HEADS,
-    DIM_CTX /* n_ctx_train */
+    DIM_CTX,        /* n_ctx_train */
+    DIM_Q_GATED,    /* 2 * n_heads * head_dim */
+    DIM_FF_EXP2,    /* 2 * n_ff_exp */
+    DIM_CONV,       /* ssm_conv */
+    DIM_CONV_WIDTH, /* columns that are convolved */
+    DIM_SSM_INNER,
+    DIM_SSM_STATE,
+    DIM_SSM_RANK,
+    DIM_SSM_RANK2 /* 2 * ssm_rank */
 };
 
 enum need {
@@ -91,7 +99,8 @@ struct tensor_row {
     enum need need;
     enum tensor_use use;
     enum dim dims[3];
-    unsigned in; /* kinds of layers that have it (enum layer_kind); 0: all */
+    unsigned in;            /* kinds of layers that have it (enum layer_kind); 0: all */
+    enum tensor_name other; /* a tensor of the layer that serves in its place; name: none */
 };
 
 struct key_row {
@@ -140,6 +149,12 @@ int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating 
 /* For check(): a family that is nothing without experts; their width, where the file leaves it out, by the dense one. */
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 
+/* For check(): interleaved sections of RoPE that leave no pair to a position that text does not have. */
+int arch_check_sections(const struct hparams *hp, const char *name, struct err *err);
+/* For check() and kind(): layers of the gated delta rule, with attention in every full_interval-th. */
+int arch_check_delta(struct hparams *hp, const char *name, struct err *err);
+unsigned arch_kind_delta(const struct hparams *hp, int layer);
+
 /* Rows that most tables begin with: those of RMS norms, those of layer norms. */
 #define KEYS_ALL                                                                                   \
     {KEY_BLOCK_COUNT, true}, {KEY_CONTEXT_LENGTH, true}, {KEY_EMBEDDING_LENGTH, true},             \
@@ -172,7 +187,7 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 
 #define TENSOR_ROW(name, part, need, use, in, ...)                                                 \
     {                                                                                              \
-        TENSOR_##name, part, need, use, {__VA_ARGS__}, in                                          \
+        TENSOR_##name, part, need, use, {__VA_ARGS__}, in, TENSOR_##name                           \
     }
 /* Numbers of a mixture that says much of itself; see arch_check_mixture(). */
 #define KEYS_MIXTURE                                                                               \
@@ -184,11 +199,23 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
         KEY_NEXTN_LAYERS, false                                                                    \
     }
 
+#define KEYS_DELTA                                                                                 \
+    {KEY_NEXTN_LAYERS, false}, {KEY_SSM_CONV, true}, {KEY_SSM_INNER, true}, {KEY_SSM_STATE, true}, \
+        {KEY_SSM_RANK, true}, {KEY_SSM_GROUPS, true},                                              \
+    {                                                                                              \
+        KEY_FULL_INTERVAL, false                                                                   \
+    }
+
 #define MATRIX(name, need, ...)                                                                    \
     TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_MATRIX, 0, __VA_ARGS__)
 #define VECTOR(name, need, ...)                                                                    \
     TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)
 #define BIAS(name, need, ...) TENSOR_ROW(name, PART_BIAS, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)
+/* Not asked for where the file has the other one (a row of the table before it). */
+#define MATRIX_OR(other, name, need, ...)                                                          \
+    {                                                                                              \
+        TENSOR_##name, PART_WEIGHT, NEED_##need, USE_MATRIX, {__VA_ARGS__}, 0, TENSOR_##other      \
+    }
 /* The same in layers of a kind alone. */
 #define MATRIX_IN(kind, name, need, ...)                                                           \
     TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_MATRIX, LAYER_##kind, __VA_ARGS__)
@@ -197,6 +224,8 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 #define BIAS_IN(kind, name, need, ...)                                                             \
     TENSOR_ROW(name, PART_BIAS, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
 
+#define BARE_IN(kind, name, need, ...)                                                             \
+    TENSOR_ROW(name, PART_BARE, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
 #define BARE(name, need, ...) TENSOR_ROW(name, PART_BARE, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)
 
 #define TENSORS_ENDS                                                                               \
@@ -211,6 +240,35 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 #define TENSORS_FFN(need)                                                                          \
     MATRIX(FFN_GATE, need, DIM_EMBD, DIM_FF), MATRIX(FFN_UP, need, DIM_EMBD, DIM_FF),              \
         MATRIX(FFN_DOWN, need, DIM_FF, DIM_EMBD)
+/* Gates and ups may come in one. */
+#define TENSORS_EXPERTS_FUSED(need)                                                                \
+    MATRIX(FFN_GATE_INP, need, DIM_EMBD, DIM_EXPERT),                                              \
+        MATRIX(FFN_GATE_UP_EXPS, OPTIONAL, DIM_EMBD, DIM_FF_EXP2, DIM_EXPERT),                     \
+        MATRIX_OR(FFN_GATE_UP_EXPS, FFN_GATE_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),        \
+        MATRIX_OR(FFN_GATE_UP_EXPS, FFN_UP_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),          \
+        MATRIX(FFN_DOWN_EXPS, need, DIM_FF_EXP, DIM_EMBD, DIM_EXPERT)
+/* One expert that every token uses, behind a gate of its own. */
+#define TENSORS_SHARED_GATED                                                                       \
+    MATRIX(FFN_GATE_INP_SHEXP, ALWAYS, DIM_EMBD),                                                  \
+        MATRIX(FFN_GATE_SHEXP, ALWAYS, DIM_EMBD, DIM_FF_SHEXP),                                    \
+        MATRIX(FFN_UP_SHEXP, ALWAYS, DIM_EMBD, DIM_FF_SHEXP),                                      \
+        MATRIX(FFN_DOWN_SHEXP, ALWAYS, DIM_FF_SHEXP, DIM_EMBD)
+/* The gated delta rule in recurrent layers, gated attention in the others. */
+#define TENSORS_DELTA                                                                              \
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), VECTOR(ATTN_POST_NORM, ALWAYS, DIM_EMBD),                 \
+        MATRIX_IN(ATTENTION, ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q_GATED),                               \
+        MATRIX_IN(ATTENTION, ATTN_K, ALWAYS, DIM_EMBD, DIM_K),                                     \
+        MATRIX_IN(ATTENTION, ATTN_V, ALWAYS, DIM_EMBD, DIM_V),                                     \
+        MATRIX_IN(ATTENTION, ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD),                                   \
+        VECTOR_IN(ATTENTION, ATTN_Q_NORM, ALWAYS, DIM_HEAD),                                       \
+        VECTOR_IN(ATTENTION, ATTN_K_NORM, ALWAYS, DIM_HEAD),                                       \
+        MATRIX_IN(RECURRENT, ATTN_QKV, ALWAYS, DIM_EMBD, DIM_CONV_WIDTH),                          \
+        MATRIX_IN(RECURRENT, ATTN_GATE, ALWAYS, DIM_EMBD, DIM_SSM_INNER),                          \
+        VECTOR_IN(RECURRENT, SSM_CONV1D, ALWAYS, DIM_CONV, DIM_CONV_WIDTH),                        \
+        BIAS_IN(RECURRENT, SSM_DT, ALWAYS, DIM_SSM_RANK),                                          \
+        BARE_IN(RECURRENT, SSM_A, ALWAYS, DIM_SSM_RANK),                                           \
+        VECTOR_IN(RECURRENT, SSM_NORM, ALWAYS, DIM_SSM_STATE),                                     \
+        MATRIX_IN(RECURRENT, SSM_OUT, ALWAYS, DIM_SSM_INNER, DIM_EMBD)
 #define TENSORS_EXPERTS(need)                                                                      \
     MATRIX(FFN_GATE_INP, need, DIM_EMBD, DIM_EXPERT),                                              \
         MATRIX(FFN_GATE_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),                             \

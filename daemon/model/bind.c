@@ -48,6 +48,14 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     case DIM_EXPERT: return hp->n_expert;
     case DIM_FF_EXP: return hp->n_ff_exp;
     case DIM_FF_SHEXP: return hp->n_ff_shexp;
+    case DIM_Q_GATED: return (uint64_t)y->n_heads * hp->head_dim * 2;
+    case DIM_FF_EXP2: return (uint64_t)hp->n_ff_exp * 2;
+    case DIM_CONV: return hp->ssm_conv;
+    case DIM_CONV_WIDTH: return hp->conv_width;
+    case DIM_SSM_INNER: return hp->ssm_inner;
+    case DIM_SSM_STATE: return hp->ssm_state;
+    case DIM_SSM_RANK: return hp->ssm_rank;
+    case DIM_SSM_RANK2: return (uint64_t)hp->ssm_rank * 2;
     case DIM_Q_LORA: return hp->n_q_lora;
     case DIM_KV_LORA: return hp->n_kv_lora;
     case DIM_KV_A: return (uint64_t)hp->n_kv_lora + hp->n_rot;
@@ -146,6 +154,8 @@ static int check_format(const struct tensor_row *row, const struct gguf_tensor *
 static int bind_one(struct model *m, const struct tensor_row *row, int layer, struct err *err)
 {
     struct graph_weight *w = &m->weights[weight_index(layer, row->name, row->part)];
+    bool served =
+        row->other != row->name && m->weights[weight_index(layer, row->other, PART_WEIGHT)].t.fmt;
     static const char *const ends[PART_COUNT] = {".weight", ".bias", ""};
     const char *end = ends[row->part];
     const struct gguf_tensor *t;
@@ -157,8 +167,8 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
     else
         snprintf(text, sizeof text, "%s%s", names[row->name].text, end);
     t = gguf_find_tensor(m->g, text);
-    if (!t)
-        return is_required(row->need)
+    if (!t || served)
+        return is_required(row->need) && !served
                    ? err_set_param(err, ERR_FORMAT, text,
                                    "the file has no tensor '%s', which '%s' needs", text,
                                    m->arch->name)

@@ -11,6 +11,7 @@ static const struct {
     const char *text;
 } telling[] = {
     {OP_ATTENTION, "attention"},
+    {OP_DELTA, "delta rule"},
     {OP_MOE, "experts"},
     {OP_GLU, "dense"},
 };

@@ -6,7 +6,7 @@
 
 #include "daemon/model/arch.h"
 
-enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS, TYPE_WINDOWS };
+enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS, TYPE_WINDOWS, TYPE_U32X4 };
 
 struct key_info {
     const char *name;
@@ -20,6 +20,7 @@ struct key_info {
 #define IN_LAYER_F32(field)     0
 #define IN_LAYER_BOOL(field)    0
 #define IN_LAYER_WINDOWS(field) 0
+#define IN_LAYER_U32X4(field)   0
 #define IN_LAYER_LAYERS(field)  offsetof(struct hparams_layer, field)
 
 static const struct key_info keys[KEY_COUNT] = {
@@ -79,6 +80,27 @@ static int read_alike(const struct gguf_value *v, const char *text, const struct
     return 1;
 }
 
+/* Up to four numbers; those that are not there are 0. */
+static int read_four(const struct gguf_value *v, const char *text, const struct key_info *k,
+                     uint32_t *out, struct err *err)
+{
+    if (!v)
+        return 0;
+    if (v->type != GGUF_ARRAY || !gguf_is_int(v->elem_type) || v->n > 4)
+        return err_set_param(err, ERR_FORMAT, text, "key '%s' must be an array of up to 4 integers",
+                             text);
+    for (size_t i = 0; i < v->n; i++) {
+        int64_t x = gguf_elem_i64(v, i);
+
+        if (x < (int64_t)k->lo || x > (int64_t)k->hi)
+            return err_set_param(err, ERR_FORMAT, text,
+                                 "key '%s' holds %lld; it must be %.0f to %.0f", text, (long long)x,
+                                 k->lo, k->hi);
+        out[i] = (uint32_t)x;
+    }
+    return 1;
+}
+
 static uint32_t *in_layer(struct hparams *hp, size_t i, const struct key_info *k)
 {
     return (uint32_t *)(void *)((char *)&hp->layers[i] + k->layer);
@@ -130,7 +152,9 @@ static int read_key(const struct gguf *g, const struct arch *arch, const struct 
 
     key_text(arch, k->name, text);
     v = gguf_find(g, text);
-    if (k->type == TYPE_LAYERS)
+    if (k->type == TYPE_U32X4)
+        r = read_four(v, text, k, field, err);
+    else if (k->type == TYPE_LAYERS)
         r = read_layers(g, v, text, k, hp, err);
     else if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)
         r = read_alike(v, text, k, hp->n_layers, field, err);

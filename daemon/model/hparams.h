@@ -83,6 +83,11 @@ struct hparams {
     float yarn_log_multiplier;
     bool expert_norm; /* weights of the chosen sum to 1 */
     float expert_scale;
+    uint32_t rope_sections[4]; /* pairs that turn by time, height, width, another position */
+    uint32_t full_interval;    /* every so manieth layer has attention, the others are recurrent */
+    uint32_t ssm_conv, ssm_inner, ssm_state, ssm_rank, ssm_groups; /* as in the file */
+    /* What a recurrent layer keeps; set by check() of its family. */
+    uint32_t conv_rows, conv_width, state_heads, state_rows, state_cols;
     struct hparams_layer layers[HPARAMS_MAX_LAYERS];
 };
 

@@ -246,8 +246,10 @@ int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *row
         return r;
     run.pos = sequence_length(m->sequence);
     r = program_run(m->program, &m->place, &run, &logits, err);
-    if (r < 0)
+    if (r < 0) {
+        sequence_spoiled(m->sequence);
         return r;
+    }
     sequence_append(m->sequence, ids, n);
     if (ret_logits)
         *ret_logits = logits;

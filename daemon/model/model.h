@@ -121,7 +121,8 @@ struct sequence *model_sequence(struct model *m);
  * Appends n ≤ n_batch ids to the sequence and computes logits for the rows
  * rows_out[n_out] (ascending, relative to the batch; n_out ≤ the option).
  * *ret_logits: [n_out][n_vocab], valid until the next call.  n_out 0 gives none.  Cancelled between two layers:
- * ERR_CANCELLED, and the sequence is as before.  ids are checked against the vocabulary.
+ * ERR_CANCELLED, and the sequence is as before; one with recurrent state is then at its last checkpoint
+ * (sequence.h).  ids are checked against the vocabulary.
  */
 int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *rows_out, size_t n_out,
                const _Atomic bool *cancel, const float **ret_logits, struct err *err);

@@ -9,6 +9,7 @@
 #define MODEL_BATCH_DEFAULT 512
 #define MODEL_BATCH_MAX     4096
 #define MODEL_OUT_DEFAULT   4
+#define MODEL_CHECKPOINTS   2   /* of recurrent state: places that a sequence can go back to */
 #define MODEL_CTX_STEP      256 /* a capped context is a multiple of it */
 
 struct model {

@@ -18,11 +18,20 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                                 .k_dim = m->hp.head_dim,
                                                 .v_dim = m->hp.v_dim,
                                                 .v_in_k = m->hp.absorbed};
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        if (m->hp.layers[i].kind & LAYER_RECURRENT) {
+            layers[i].conv_rows = m->hp.conv_rows;
+            layers[i].conv_width = m->hp.conv_width;
+            layers[i].state_heads = m->hp.state_heads;
+            layers[i].state_rows = m->hp.state_rows;
+            layers[i].state_cols = m->hp.state_cols;
+        }
     return (struct sequence_layout){.layers = layers,
                                     .n_layers = m->hp.n_layers,
                                     .k_fmt = opt->kv,
                                     .v_fmt = opt->kv,
-                                    .n_ctx = opt->n_ctx};
+                                    .n_ctx = opt->n_ctx,
+                                    .n_checkpoints = MODEL_CHECKPOINTS};
 }
 
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
@@ -166,6 +175,7 @@ int model_sizes(const struct model *m, const struct model_options *opt, size_t b
     if (r < 0)
         goto out;
     s.account[ACCOUNT_KV] = sequence_bytes(&layout, ops, be);
+    s.account[ACCOUNT_STATE] = sequence_state_bytes(&layout, ops, be);
     s.account[ACCOUNT_SCRATCH] =
         ops->alloc_bytes(be, model_scratch_bytes(p)) + alloc_page_round(program_memory_bytes(p));
     s.account[ACCOUNT_TEXT] = text_bytes(m);

@@ -1,4 +1,4 @@
-/* KV caches of all layers in one region, and the ids they hold.  See sequence.h. */
+/* KV caches of all layers in one region, recurrent states in another, and the ids they hold.  See sequence.h. */
 
 #include "daemon/sequence/sequence.h"
 
@@ -14,6 +14,13 @@
 
 struct cache {
     struct tensor k, v, index; /* fmt NULL: the layer keeps nothing */
+    struct tensor conv, state; /* likewise */
+};
+
+/* The recurrent state of all layers at a position. */
+struct checkpoint {
+    size_t at; /* 0: none, as the start needs none */
+    uint64_t age;
 };
 
 struct sequence {
@@ -23,10 +30,15 @@ struct sequence {
     struct cache *caches; /* [n_layers] */
     size_t n_layers;
     struct region region;
+    struct region states; /* the present ones, then those of the checkpoints */
+    size_t state_bytes;   /* of one set of them; 0: not recurrent */
+    struct checkpoint *checkpoints;
+    size_t n_checkpoints;
+    uint64_t clock;
     int32_t *ids; /* [n_ctx] */
     size_t n_ctx;
     size_t length;
-    size_t charged;
+    size_t charged, state_charged;
 };
 
 /* Saturating: a hostile layout ends at SIZE_MAX, which no budget holds. */
@@ -57,6 +69,54 @@ static size_t cache_bytes(const struct sequence_layout *l, const struct format *
     size_t bytes = mul_sat(mul_sat(row * OP_KV_CHUNK, heads), n_chunks(l));
 
     return add_sat(bytes, CACHE_ALIGN - 1) / CACHE_ALIGN * CACHE_ALIGN;
+}
+
+struct tensor sequence_shape_conv(const struct sequence_layout *l, size_t layer)
+{
+    const struct sequence_layer *y = &l->layers[layer];
+
+    return tensor_make(format_of(FORMAT_f32), NULL, y->conv_width, y->conv_rows, 1, 1);
+}
+
+static size_t state_blocks(const struct sequence_layer *y)
+{
+    return ((size_t)y->state_cols + OP_STATE_COLS - 1) / OP_STATE_COLS;
+}
+
+struct tensor sequence_shape_state(const struct sequence_layout *l, size_t layer)
+{
+    const struct sequence_layer *y = &l->layers[layer];
+
+    return tensor_make(format_of(FORMAT_f32), NULL, OP_STATE_COLS, y->state_rows, state_blocks(y),
+                       y->state_heads);
+}
+
+/* Saturating, and a multiple of the alignment. */
+static size_t f32_bytes(size_t a, size_t b, size_t c)
+{
+    size_t bytes = mul_sat(mul_sat(mul_sat(a, b), c), sizeof(float));
+
+    return add_sat(bytes, CACHE_ALIGN - 1) / CACHE_ALIGN * CACHE_ALIGN;
+}
+
+static size_t conv_bytes(const struct sequence_layer *y)
+{
+    return f32_bytes(y->conv_width, y->conv_rows, 1);
+}
+
+static size_t state_bytes(const struct sequence_layer *y)
+{
+    return f32_bytes(mul_sat(OP_STATE_COLS, state_blocks(y)), y->state_rows, y->state_heads);
+}
+
+/* Of one set of states. */
+static size_t states_bytes(const struct sequence_layout *l)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < l->n_layers; i++)
+        sum = add_sat(sum, add_sat(conv_bytes(&l->layers[i]), state_bytes(&l->layers[i])));
+    return sum;
 }
 
 static size_t region_bytes(const struct sequence_layout *l)
@@ -118,6 +178,36 @@ struct tensor sequence_shape_index(const struct sequence_layout *l, size_t layer
     return tensor_make(l->k_fmt, NULL, l->layers[layer].index_dim, OP_KV_CHUNK, 1, n_chunks(l));
 }
 
+size_t sequence_state_bytes(const struct sequence_layout *layout, const struct backend_ops *ops,
+                            const struct backend *be)
+{
+    size_t region = mul_sat(states_bytes(layout), add_sat(layout->n_checkpoints, 1));
+
+    if (region > SIZE_MAX / 2)
+        return SIZE_MAX;
+    return region ? ops->alloc_bytes(be, region) : 0;
+}
+
+static void cut_states(struct sequence *s, const struct sequence_layout *l)
+{
+    char *at = s->states.data;
+
+    for (size_t i = 0; i < l->n_layers && at; i++) {
+        const struct sequence_layer *y = &l->layers[i];
+
+        if (y->conv_rows) {
+            s->caches[i].conv = sequence_shape_conv(l, i);
+            s->caches[i].conv.data = at;
+            at += conv_bytes(y);
+        }
+        if (y->state_heads) {
+            s->caches[i].state = sequence_shape_state(l, i);
+            s->caches[i].state.data = at;
+            at += state_bytes(y);
+        }
+    }
+}
+
 static void cut_caches(struct sequence *s, const struct sequence_layout *l)
 {
     char *at = s->region.data;
@@ -170,44 +260,74 @@ static int check_layout(const struct sequence_layout *l, struct err *err)
     return 0;
 }
 
+static int reserve(struct sequence *s, const struct sequence_layout *l, const char *who,
+                   struct err *err)
+{
+    size_t kv = sequence_bytes(l, s->ops, s->be);
+    size_t state = sequence_state_bytes(l, s->ops, s->be);
+    int r = ledger_reserve(s->ledger, POOL_RAM, ACCOUNT_KV, kv, who, err);
+
+    if (r < 0)
+        return r;
+    s->charged = kv;
+    if (!state)
+        return 0;
+    r = ledger_reserve(s->ledger, POOL_RAM, ACCOUNT_STATE, state, who, err);
+    if (r >= 0)
+        s->state_charged = state;
+    return r;
+}
+
+/* All that has been reserved; the pages come as they are used. */
+static int allocate(struct sequence *s, const struct sequence_layout *l, struct err *err)
+{
+    int r = 0;
+
+    s->caches = XNEW_ARRAY(struct cache, MAX(l->n_layers, 1));
+    s->ids = alloc_pages(MAX(l->n_ctx, 1) * sizeof(int32_t), 0);
+    if (!s->ids)
+        return err_set(err, ERR_NOMEM, "the kernel has no memory for the ids of %zu positions",
+                       s->n_ctx);
+    s->state_bytes = states_bytes(l);
+    if (region_bytes(l))
+        r = s->ops->alloc(s->be, region_bytes(l), &s->region, err);
+    if (r >= 0 && s->state_bytes)
+        r = s->ops->alloc(s->be, s->state_bytes * (l->n_checkpoints + 1), &s->states, err);
+    if (r < 0)
+        return r;
+    s->n_checkpoints = s->state_bytes ? l->n_checkpoints : 0;
+    s->checkpoints = XNEW_ARRAY(struct checkpoint, MAX(s->n_checkpoints, 1));
+    cut_caches(s, l);
+    cut_states(s, l);
+    return 0;
+}
+
 int sequence_create(const struct sequence_layout *layout, struct ledger *l,
                     const struct backend_ops *ops, struct backend *be, const char *who,
                     struct sequence **ret, struct err *err)
 {
-    size_t bytes = sequence_bytes(layout, ops, be);
     struct sequence *s;
     int r;
 
     thread_assert(THREAD_ENGINE);
     r = check_layout(layout, err);
-    if (r >= 0)
-        r = ledger_reserve(l, POOL_RAM, ACCOUNT_KV, bytes, who, err);
     if (r < 0)
         return r;
     s = XNEW(struct sequence);
     s->ledger = l;
     s->ops = ops;
     s->be = be;
-    s->charged = bytes;
     s->n_ctx = layout->n_ctx;
     s->n_layers = layout->n_layers;
-    s->caches = XNEW_ARRAY(struct cache, MAX(layout->n_layers, 1));
-    s->ids = alloc_pages(MAX(layout->n_ctx, 1) * sizeof(int32_t), 0);
-    if (!s->ids) {
-        r = err_set(err, ERR_NOMEM, "the kernel has no memory for the ids of %zu positions",
-                    s->n_ctx);
-        goto out;
+    r = reserve(s, layout, who, err);
+    if (r >= 0)
+        r = allocate(s, layout, err);
+    if (r < 0) {
+        sequence_destroy(s);
+        return r;
     }
-    if (region_bytes(layout))
-        r = ops->alloc(be, region_bytes(layout), &s->region, err);
-    if (r < 0)
-        goto out;
-    cut_caches(s, layout);
     *ret = s;
-    s = NULL;
-out:
-    sequence_destroy(s);
-    return r < 0 ? r : 0;
+    return 0;
 }
 
 void sequence_destroy(struct sequence *s)
@@ -216,9 +336,13 @@ void sequence_destroy(struct sequence *s)
         return;
     if (s->region.data)
         s->ops->free(s->be, &s->region);
+    if (s->states.data)
+        s->ops->free(s->be, &s->states);
     if (s->ids)
         free_pages(s->ids, MAX(s->n_ctx, 1) * sizeof(int32_t));
     ledger_release(s->ledger, POOL_RAM, ACCOUNT_KV, s->charged);
+    ledger_release(s->ledger, POOL_RAM, ACCOUNT_STATE, s->state_charged);
+    free(s->checkpoints);
     free(s->caches);
     free(s);
 }
@@ -238,10 +362,85 @@ const int32_t *sequence_ids(const struct sequence *s)
     return s->ids;
 }
 
-void sequence_truncate(struct sequence *s, size_t n)
+bool sequence_recurrent(const struct sequence *s)
 {
-    if (n < s->length)
+    return s->state_bytes > 0;
+}
+
+/* The checkpoint of the latest position up to n; NULL: only the start. */
+static const struct checkpoint *checkpoint_before(const struct sequence *s, size_t n)
+{
+    const struct checkpoint *best = NULL;
+
+    for (size_t i = 0; i < s->n_checkpoints; i++)
+        if (s->checkpoints[i].at && s->checkpoints[i].at <= n &&
+            (!best || s->checkpoints[i].at > best->at))
+            best = &s->checkpoints[i];
+    return best;
+}
+
+size_t sequence_rewind_point(const struct sequence *s, size_t n)
+{
+    const struct checkpoint *c;
+
+    if (n >= s->length)
+        return s->length;
+    if (!s->state_bytes)
+        return n;
+    c = checkpoint_before(s, n);
+    return c ? c->at : 0;
+}
+
+static char *states_of(const struct sequence *s, const struct checkpoint *c)
+{
+    return (char *)s->states.data + s->state_bytes * (size_t)(1 + (c - s->checkpoints));
+}
+
+/* To the state of a checkpoint, or of the start; later ones tell of a past that is not there. */
+static void restore(struct sequence *s, const struct checkpoint *c)
+{
+    s->length = c ? c->at : 0;
+    if (c)
+        memcpy(s->states.data, states_of(s, c), s->state_bytes);
+    else
+        memset(s->states.data, 0, s->state_bytes);
+    for (size_t i = 0; i < s->n_checkpoints; i++)
+        if (s->checkpoints[i].at > s->length)
+            s->checkpoints[i].at = 0;
+}
+
+size_t sequence_truncate(struct sequence *s, size_t n)
+{
+    if (n >= s->length)
+        return s->length;
+    if (s->state_bytes)
+        restore(s, checkpoint_before(s, n));
+    else
         s->length = n;
+    return s->length;
+}
+
+void sequence_spoiled(struct sequence *s)
+{
+    if (s->state_bytes)
+        restore(s, checkpoint_before(s, s->length));
+}
+
+void sequence_checkpoint(struct sequence *s)
+{
+    struct checkpoint *to = s->checkpoints;
+
+    if (!s->n_checkpoints || !s->length)
+        return;
+    for (size_t i = 0; i < s->n_checkpoints; i++) {
+        if (s->checkpoints[i].at == s->length)
+            return;
+        if (to->at && (!s->checkpoints[i].at || s->checkpoints[i].age < to->age))
+            to = &s->checkpoints[i]; /* an empty one, else the oldest */
+    }
+    memcpy(states_of(s, to), s->states.data, s->state_bytes);
+    to->at = s->length;
+    to->age = ++s->clock;
 }
 
 size_t sequence_common(const struct sequence *s, const int32_t *ids, size_t n)
@@ -274,4 +473,14 @@ struct tensor sequence_v(const struct sequence *s, size_t layer)
 struct tensor sequence_index(const struct sequence *s, size_t layer)
 {
     return s->caches[layer].index;
+}
+
+struct tensor sequence_conv(const struct sequence *s, size_t layer)
+{
+    return s->caches[layer].conv;
+}
+
+struct tensor sequence_state(const struct sequence *s, size_t layer)
+{
+    return s->caches[layer].state;
 }

@@ -202,6 +202,52 @@ int check_softcap(const struct row *r)
     return each_length(r, call_softcap, want_softcap);
 }
 
+static void call_sigmoid(const union kernel *k, struct lane *l, float *y)
+{
+    k->sigmoid_mul(l->a, l->b, y, l->n);
+}
+
+static double want_sigmoid(const struct lane *l, size_t i)
+{
+    return (double)l->b[i] / (1.0 + exp(-(double)l->a[i]));
+}
+
+int check_sigmoid_mul(const struct row *r)
+{
+    return each_length(r, call_sigmoid, want_sigmoid);
+}
+
+static void call_softplus(const union kernel *k, struct lane *l, float *y)
+{
+    k->softplus(l->a, l->b, y, l->n);
+}
+
+static double want_softplus(const struct lane *l, size_t i)
+{
+    return log1p(exp((double)(l->a[i] + l->b[i])));
+}
+
+static void call_softplus_bare(const union kernel *k, struct lane *l, float *y)
+{
+    k->softplus(l->a, NULL, y, l->n);
+}
+
+int check_softplus(const struct row *r)
+{
+    return each_length(r, call_softplus, want_softplus) || each_length(r, call_softplus_bare, NULL);
+}
+
+/* Products of normals stay far below what overflows. */
+static void call_exp_mul(const union kernel *k, struct lane *l, float *y)
+{
+    k->exp_mul(l->a, l->b, y, l->n);
+}
+
+int check_exp_mul(const struct row *r)
+{
+    return each_length(r, call_exp_mul, NULL);
+}
+
 static void call_softmax(const union kernel *k, struct lane *l, float *y)
 {
     k->softmax(l->a, y, l->n);

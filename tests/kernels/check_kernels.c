@@ -78,6 +78,26 @@
     {                                                                                              \
         .layernorm = layernorm_##fmt##_scalar                                                      \
     }
+#define TWIN_OF_sigmoid_mul(fmt)                                                                   \
+    {                                                                                              \
+        .sigmoid_mul = sigmoid_mul_##fmt##_scalar                                                  \
+    }
+#define TWIN_OF_softplus(fmt)                                                                      \
+    {                                                                                              \
+        .softplus = softplus_##fmt##_scalar                                                        \
+    }
+#define TWIN_OF_exp_mul(fmt)                                                                       \
+    {                                                                                              \
+        .exp_mul = exp_mul_##fmt##_scalar                                                          \
+    }
+#define TWIN_OF_conv(fmt)                                                                          \
+    {                                                                                              \
+        .conv = conv_##fmt##_scalar                                                                \
+    }
+#define TWIN_OF_delta(fmt)                                                                         \
+    {                                                                                              \
+        .delta = delta_##fmt##_scalar                                                              \
+    }
 #define TWIN_OF_softmax(fmt)                                                                       \
     {                                                                                              \
         .softmax = softmax_##fmt##_scalar                                                          \

@@ -92,6 +92,29 @@ static inline __m256 silu8(__m256 x)
     return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), exp8(minus)));
 }
 
+static inline __m256 sigmoid8(__m256 x)
+{
+    const __m256 one = _mm256_set1_ps(1.0f);
+
+    return _mm256_div_ps(one, _mm256_add_ps(one, exp8(_mm256_xor_ps(x, _mm256_set1_ps(-0.0f)))));
+}
+
+static inline __m256 softplus8(__m256 x)
+{
+    __m256 u = exp8(_mm256_or_ps(x, _mm256_set1_ps(-0.0f)));
+    __m256 s = _mm256_div_ps(u, _mm256_add_ps(_mm256_set1_ps(2.0f), u));
+    __m256 z = _mm256_mul_ps(s, s);
+    __m256 p = _mm256_fmadd_ps(_mm256_set1_ps(MATH_LOGP_C7), z, _mm256_set1_ps(MATH_LOGP_C6));
+
+    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(MATH_LOGP_C5));
+    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(MATH_LOGP_C4));
+    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(MATH_LOGP_C3));
+    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(MATH_LOGP_C2));
+    p = _mm256_fmadd_ps(p, z, _mm256_set1_ps(MATH_LOGP_C1));
+    p = _mm256_fmadd_ps(_mm256_mul_ps(p, z), s, s);
+    return _mm256_add_ps(_mm256_max_ps(x, _mm256_setzero_ps()), _mm256_add_ps(p, p));
+}
+
 static inline __m256 gelu8(__m256 x)
 {
     __m256 in =

@@ -73,6 +73,31 @@ static inline __m512 silu16(__m512 x)
     return _mm512_div_ps(x, _mm512_add_ps(_mm512_set1_ps(1.0f), exp16(minus)));
 }
 
+static inline __m512 sigmoid16(__m512 x)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    __m512i minus = _mm512_xor_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN));
+
+    return _mm512_div_ps(one, _mm512_add_ps(one, exp16(_mm512_castsi512_ps(minus))));
+}
+
+static inline __m512 softplus16(__m512 x)
+{
+    __m512i minus = _mm512_or_si512(_mm512_castps_si512(x), _mm512_set1_epi32(INT32_MIN));
+    __m512 u = exp16(_mm512_castsi512_ps(minus));
+    __m512 s = _mm512_div_ps(u, _mm512_add_ps(_mm512_set1_ps(2.0f), u));
+    __m512 z = _mm512_mul_ps(s, s);
+    __m512 p = _mm512_fmadd_ps(_mm512_set1_ps(MATH_LOGP_C7), z, _mm512_set1_ps(MATH_LOGP_C6));
+
+    p = _mm512_fmadd_ps(p, z, _mm512_set1_ps(MATH_LOGP_C5));
+    p = _mm512_fmadd_ps(p, z, _mm512_set1_ps(MATH_LOGP_C4));
+    p = _mm512_fmadd_ps(p, z, _mm512_set1_ps(MATH_LOGP_C3));
+    p = _mm512_fmadd_ps(p, z, _mm512_set1_ps(MATH_LOGP_C2));
+    p = _mm512_fmadd_ps(p, z, _mm512_set1_ps(MATH_LOGP_C1));
+    p = _mm512_fmadd_ps(_mm512_mul_ps(p, z), s, s);
+    return _mm512_add_ps(_mm512_max_ps(x, _mm512_setzero_ps()), _mm512_add_ps(p, p));
+}
+
 static inline __m512 gelu16(__m512 x)
 {
     __m512 in =

@@ -21,6 +21,8 @@ void glu_row(const struct kernels *k, enum op_act act, const float *gate, const 
     case OP_ACT_GELU: k->gelu_mul(gate, up, y, n); break;
     case OP_ACT_CLAMPED: k->clamped_mul(gate, up, y, n); break;
     case OP_ACT_RELU2: relu2_mul(gate, up, y, n); break;
+    case OP_ACT_SIGMOID: k->sigmoid_mul(gate, up, y, n); break;
+    case OP_ACT_NONE: k->mul(gate, up, y, n); break;
     }
 }
 

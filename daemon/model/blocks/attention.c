@@ -75,10 +75,14 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
                                 .soft_cap = hp->attn_soft_cap,
                                 .non_causal = b->m->arch->encoder,
                                 .sinks = model_weight(b->m, layer, TENSOR_ATTN_SINKS, PART_WEIGHT)};
-    graph_value qkv[3], out;
+    graph_value qkv[3], gate = GRAPH_NONE, out;
 
     a.scale = hp->attention_scale > 0.0f ? hp->attention_scale : 1.0f / sqrtf((float)hp->head_dim);
     project(b, layer, x, qkv);
+    if (opt->gated) {
+        gate = graph_slice(b->g, qkv[0], hp->head_dim, hp->head_dim, 2 * (size_t)hp->head_dim);
+        qkv[0] = graph_slice(b->g, qkv[0], 0, hp->head_dim, 2 * (size_t)hp->head_dim);
+    }
     if (opt->qk_norm && !opt->norm_late)
         norm_qk(b, layer, qkv, opt->norm_rows);
     if (!opt->no_rope && !b->m->arch->no_rope) {
@@ -91,6 +95,8 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
         qkv[0] = graph_temperature(b->g, qkv[0], opt->temperature, opt->step);
     graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, hp->head_dim, hp->v_dim);
     out = blk_last(b, layer, graph_attention(b->g, qkv[0], &a));
+    if (opt->gated)
+        out = blk_gate(b, OP_ACT_SIGMOID, gate, out);
     return graph_matmul1(b->g, out, model_weight(b->m, layer, TENSOR_ATTN_OUT, PART_WEIGHT),
                          model_weight(b->m, layer, TENSOR_ATTN_OUT, PART_BIAS));
 }

@@ -27,6 +27,8 @@ graph_value blk_embed(struct build *b);
 graph_value blk_add(struct build *b, graph_value x, graph_value y);
 /* x where the layer is not the last; its wanted rows where it is. */
 graph_value blk_last(struct build *b, int layer, graph_value x);
+/* act(gate) * y; the gate is cut to the wanted rows where y is. */
+graph_value blk_gate(struct build *b, enum op_act act, graph_value gate, graph_value y);
 /* RMS norm of whole rows by a tensor of the layer (−1: outside). */
 graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer);
 /* The norm of the family: that, or a layer norm with the bias that the file has. */
@@ -39,6 +41,7 @@ struct blk_attention {
     bool no_rope;
     float temperature; /* 0, or q grows with its position (graph_temperature) */
     unsigned step;
+    bool gated; /* attn_q gives each head's queries and a gate of its output behind them */
 };
 /*
  * Grouped-query attention over all of the past, or over the layer's window; x
@@ -54,6 +57,17 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
  */
 int blk_mla_check(struct hparams *hp, const char *name, bool one_magnitude, struct err *err);
 graph_value blk_mla(struct build *b, int layer, graph_value x);
+
+/*
+ * Gated DeltaNet (Yang et al. 2024, arXiv 2412.06464): short convolution, delta
+ * rule on the layer's state, gated norm; x is normed.
+ */
+struct blk_delta {
+    bool adjacent; /* heads that share keys lie side by side; rates and steps come in one */
+};
+graph_value blk_delta(struct build *b, int layer, graph_value x, const struct blk_delta *opt);
+/* What the layer's kind says: that, or gated attention with QK-norm. */
+graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bool adjacent);
 
 /* down(act(gate x) * up x); without a gate, down(act(up x)); the two may be one tensor, gate first. */
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);

@@ -87,3 +87,8 @@ graph_value blk_norm(struct build *b, graph_value x, enum tensor_name name, int 
     return graph_layernorm(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT),
                            model_weight(b->m, layer, name, PART_BIAS), b->hp->norm_eps, 0);
 }
+
+graph_value blk_gate(struct build *b, enum op_act act, graph_value gate, graph_value y)
+{
+    return graph_glu(b->g, act, graph_like(b->g, gate, y), y);
+}

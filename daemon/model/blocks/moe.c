@@ -57,7 +57,16 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
         .up_bias = bias_of(b, layer, TENSOR_FFN_UP_EXPS),
         .down_bias = bias_of(b, layer, TENSOR_FFN_DOWN_EXPS),
     };
+    const struct graph_weight *both =
+        model_weight(b->m, layer, TENSOR_FFN_GATE_UP_EXPS, PART_WEIGHT);
+    struct graph_weight gate, up;
 
+    if (both->t.fmt) {
+        gate = graph_weight_part(both, 0, b->hp->n_ff_exp);
+        up = graph_weight_part(both, b->hp->n_ff_exp, b->hp->n_ff_exp);
+        moe.gate = &gate;
+        moe.up = &up;
+    }
     return graph_moe(b->g, x, &moe);
 }
 

@@ -139,6 +139,19 @@ void bed_out(struct bed *b, int i, size_t n0, size_t rows)
     b->out_is_dst = true;
 }
 
+struct tensor bed_state(struct bed *b, size_t n0, size_t n1, size_t n2, size_t n3)
+{
+    struct tensor t = bed_tensor(b, format_of_name("f32"), n0, n1, n2, n3);
+    size_t bytes = tensor_bytes(&t);
+
+    for (size_t i = 0; i < bytes / sizeof(float); i++)
+        ((float *)t.data)[i] = bed_normal() * 0.5f;
+    b->state[b->n_state] = t;
+    b->initial[b->n_state] = bed_alloc(b, bytes);
+    memcpy(b->initial[b->n_state++], t.data, bytes);
+    return t;
+}
+
 double bed_weight(const struct tensor *w, size_t stack, size_t row, size_t i)
 {
     size_t elems = w->fmt->block_elems;
@@ -306,6 +319,8 @@ static void reset(struct bed *b)
 {
     for (int i = 0; i < b->n_out; i++)
         memset(b->out[i].data, 0xa5, tensor_bytes(&b->out[i]));
+    for (int i = 0; i < b->n_state; i++)
+        memcpy(b->state[i].data, b->initial[i], tensor_bytes(&b->state[i]));
 }
 
 /* In batches of at most step rows. */
@@ -345,18 +360,23 @@ static int fail(const struct bed *b, const char *how, size_t step, const char *w
 }
 
 /* The outputs of the first run, to hold all others against. */
+static const struct tensor *kept(const struct bed *b, int i)
+{
+    return i < b->n_out ? &b->out[i] : &b->state[i - b->n_out];
+}
+
 static void keep(const struct bed *b, char *to[])
 {
-    for (int i = 0; i < b->n_out; i++) {
-        to[i] = realloc(to[i], tensor_bytes(&b->out[i]));
-        memcpy(to[i], b->out[i].data, tensor_bytes(&b->out[i]));
+    for (int i = 0; i < b->n_out + b->n_state; i++) {
+        to[i] = realloc(to[i], tensor_bytes(kept(b, i)));
+        memcpy(to[i], kept(b, i)->data, tensor_bytes(kept(b, i)));
     }
 }
 
 static bool same(const struct bed *b, char *const first[])
 {
-    for (int i = 0; i < b->n_out; i++)
-        if (memcmp(first[i], b->out[i].data, tensor_bytes(&b->out[i])) != 0)
+    for (int i = 0; i < b->n_out + b->n_state; i++)
+        if (memcmp(first[i], kept(b, i)->data, tensor_bytes(kept(b, i))) != 0)
             return false;
     return true;
 }
@@ -393,10 +413,10 @@ static int check_ways(struct bed *b, char *first[])
 
 int bed_check(struct bed *b)
 {
-    char *first[BED_MAX_OUT] = {NULL};
+    char *first[BED_MAX_OUT + 2] = {NULL};
     int bad = check_ways(b, first);
 
-    for (int i = 0; i < BED_MAX_OUT; i++)
+    for (int i = 0; i < BED_MAX_OUT + 2; i++)
         free(first[i]);
     bed_clear(b);
     return bad;

@@ -31,6 +31,10 @@ struct bed {
     bool whole;                     /* the batch cannot be cut */
     struct tensor out[BED_MAX_OUT]; /* what is compared; n_out of them */
     int n_out;
+    struct tensor
+        state[2]; /* what an op changes in place: put back before each run, and compared after */
+    void *initial[2];
+    int n_state;
     bool out_is_dst; /* out[i] = dst[i], by rows; else they stay in place */
     double nmse;     /* bound; negative: no reference */
     bed_want_fn *want;
@@ -52,6 +56,9 @@ struct tensor bed_weights(struct bed *b, const struct format *f, size_t n0, size
 struct tensor bed_act(struct bed *b, enum act_kind act, size_t n, size_t rows);
 /* dst[i] is an output. */
 void bed_out(struct bed *b, int i, size_t n0, size_t rows);
+
+/* A state of random floats. */
+struct tensor bed_state(struct bed *b, size_t n0, size_t n1, size_t n2, size_t n3);
 
 /* Decoders of the reference. */
 double bed_weight(const struct tensor *w, size_t stack, size_t row, size_t i);

@@ -345,6 +345,8 @@ static double want_glu(const struct bed *b, int o, size_t r, size_t i)
     case OP_ACT_CLAMPED:
         x = fmin(x, 7.0);
         return x / (1 + exp(-1.702 * x)) * (fmax(-7.0, fmin(7.0, up)) + 1);
+    case OP_ACT_SIGMOID: return up / (1 + exp(-x));
+    case OP_ACT_NONE: return x * up;
     }
     return NAN;
 }
@@ -354,7 +356,7 @@ int cases_GLU(int *ret_run)
     static const size_t widths[] = {1, 17, 96, 1536};
     int bad = 0;
 
-    for (int act = 0; act <= OP_ACT_CLAMPED; act++)
+    for (int act = 0; act <= OP_ACT_NONE; act++)
         for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
             for (int up = act == OP_ACT_RELU2 || act == OP_ACT_GELU ? 0 : 1; up < 2; up++) {
                 struct bed b = {

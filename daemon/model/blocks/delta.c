@@ -1,0 +1,76 @@
+/* Layers of the gated delta rule.  See blocks.h. */
+
+#include <math.h>
+
+#include "daemon/model/blocks/blocks.h"
+
+static const struct graph_weight *weight(struct build *b, int layer, enum tensor_name name)
+{
+    return model_weight(b->m, layer, name, PART_WEIGHT);
+}
+
+/* Rates and steps of each head, by two matrices or one that has them key head by key head. */
+static void rates_and_steps(struct build *b, int layer, graph_value x, bool in_one,
+                            graph_value ret[2])
+{
+    size_t n = b->hp->ssm_rank / b->hp->ssm_groups;
+
+    if (in_one) {
+        graph_value ba = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SSM_BA), NULL);
+
+        ret[0] = graph_slice(b->g, ba, 0, n, 2 * n);
+        ret[1] = graph_slice(b->g, ba, n, n, 2 * n);
+        return;
+    }
+    graph_matmul(b->g, x, 2,
+                 (const struct graph_weight *[]){weight(b, layer, TENSOR_SSM_BETA),
+                                                 weight(b, layer, TENSOR_SSM_ALPHA)},
+                 NULL, ret);
+}
+
+/* Unit length of each head but for a factor of sqrt(n), which the rule takes out. */
+static graph_value unit(struct build *b, graph_value x)
+{
+    uint32_t n = b->hp->ssm_state;
+
+    return graph_rmsnorm(b->g, x, NULL, b->hp->rms_eps / (float)n, n);
+}
+
+graph_value blk_delta(struct build *b, int layer, graph_value x, const struct blk_delta *opt)
+{
+    const struct hparams *hp = b->hp;
+    size_t keys = (size_t)hp->ssm_state * hp->ssm_groups;
+    struct graph_delta d = {.p = {.n_heads = hp->ssm_rank,
+                                  .n_k_heads = hp->ssm_groups,
+                                  .adjacent = opt->adjacent,
+                                  .k_dim = hp->ssm_state,
+                                  .v_dim = hp->ssm_state,
+                                  .q_scale = 1.0f / (float)hp->ssm_state,
+                                  .k_scale = 1.0f / sqrtf((float)hp->ssm_state)}};
+    struct graph_conv c = {.taps = weight(b, layer, TENSOR_SSM_CONV1D), .silu = true};
+    graph_value qkvz[2], bs[2], qkv[3], y;
+
+    graph_matmul(b->g, x, 2,
+                 (const struct graph_weight *[]){weight(b, layer, TENSOR_ATTN_QKV),
+                                                 weight(b, layer, TENSOR_ATTN_GATE)},
+                 NULL, qkvz);
+    rates_and_steps(b, layer, x, opt->adjacent, bs);
+    graph_conv(b->g, qkvz[0], &c, 3, (const size_t[]){keys, keys, hp->ssm_inner}, qkv);
+    graph_softplus(b->g, bs[1], model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS),
+                   model_weight(b->m, layer, TENSOR_SSM_A, PART_BARE), &d.decay);
+    d.q = unit(b, qkv[0]);
+    d.k = unit(b, qkv[1]);
+    d.v = qkv[2];
+    d.rate = bs[0];
+    y = blk_last(b, layer, graph_delta(b->g, &d));
+    y = graph_rmsnorm(b->g, y, weight(b, layer, TENSOR_SSM_NORM), hp->rms_eps, hp->ssm_state);
+    y = blk_gate(b, OP_ACT_SILU, qkvz[1], y);
+    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_SSM_OUT), NULL);
+}
+
+graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bool adjacent)
+{
+    if (b->hp->layers[layer].kind & LAYER_RECURRENT)
+        return blk_delta(b, layer, x, &(struct blk_delta){.adjacent = adjacent});
+    return blk_attention(b, layer, x, &(struct blk_attention){.qk_norm = true, .gated = true});
+}

@@ -1,0 +1,223 @@
+/* Beds of the ops of recurrent layers: what a batch leaves is what the next one begins with. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/kernels/ops/bed.h"
+
+#define CHECK(b) ((*ret_run)++, bed_check(&(b)))
+
+static double src(const struct bed *b, int s, size_t r, size_t i)
+{
+    return (double)tensor_f32(&b->op.src[s], r)[i];
+}
+
+static double vec(const struct bed *b, int s, size_t i)
+{
+    return (double)((const float *)b->op.src[s].data)[i];
+}
+
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* -- CONV ------------------------------------------------------------------------------ */
+
+/* Input of column i, `back` rows before row r. */
+static double conv_input(const struct bed *b, size_t r, size_t back, size_t i)
+{
+    const struct tensor *kept = &b->state[0];
+
+    if (back <= r)
+        return src(b, 0, r - back, i);
+    return (
+        double)((const float *)
+                    b->initial[0])[(kept->n[1] + r - back) * kept->n[0] + b->op.p.conv.column + i];
+}
+
+static double want_conv(const struct bed *b, int o, size_t r, size_t i)
+{
+    size_t taps = b->op.src[1].n[0];
+    double sum;
+
+    for (int d = 0; d < o; d++)
+        i += b->op.dst[d].n[0];
+    sum = b->op.src[2].fmt ? vec(b, 2, i) : 0;
+    for (size_t j = 0; j < taps; j++)
+        sum += src(b, 1, i, j) * conv_input(b, r, taps - 1 - j, i);
+    return b->op.p.conv.silu ? sum * sigmoid(sum) : sum;
+}
+
+static int conv(size_t taps, const size_t *widths, int n, unsigned column, bool bias, size_t rows,
+                int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_CONV}, .nmse = 1e-12, .want = want_conv, .row_src = 1};
+    size_t sum = 0;
+
+    for (int i = 0; i < n; i++) {
+        sum += widths[i];
+        bed_out(&b, i, widths[i], rows);
+    }
+    snprintf(b.what, sizeof(b.what), "%zu taps of %zu columns from %u, rows=%zu%s", taps, sum,
+             column, rows, bias ? ", bias" : "");
+    b.op.p.conv.silu = n > 1;
+    b.op.p.conv.column = column;
+    b.op.src[0] = bed_f32(&b, sum, rows);
+    b.op.src[1] = bed_f32(&b, taps, sum);
+    if (bias)
+        b.op.src[2] = bed_f32(&b, sum, 1);
+    b.op.src[3] = bed_state(&b, column + sum + 3, taps - 1, 1, 1);
+    b.run.rows = rows;
+    return CHECK(b);
+}
+
+int cases_CONV(int *ret_run)
+{
+    static const size_t narrow[] = {33}, trio[] = {300, 17, 512}, pair[] = {256, 64};
+    int bad = 0;
+
+    bad += conv(4, trio, 3, 0, false, 1, ret_run);
+    bad += conv(4, trio, 3, 5, true, 19, ret_run);
+    bad += conv(3, narrow, 1, 0, false, 30, ret_run);
+    bad += conv(2, pair, 2, 64, true, 8, ret_run);
+    bad += conv(OP_CONV_TAPS, narrow, 1, 1, true, 9, ret_run);
+    return bad;
+}
+
+/* -- DECAY ----------------------------------------------------------------------------- */
+
+static double want_decay(const struct bed *b, int o, size_t r, size_t i)
+{
+    double x = log1p(exp(src(b, 0, r, i) + (b->op.src[1].fmt ? vec(b, 1, i) : 0)));
+
+    return o ? exp(x * vec(b, 2, i / (b->op.dst[0].n[0] / b->op.src[2].n[0]))) : x;
+}
+
+int cases_DECAY(int *ret_run)
+{
+    static const size_t shapes[][2] = {{32, 32}, {7, 7}, {1200, 4}, {64, 1}, {48, 0}};
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct bed b = {.op = {.kind = OP_DECAY}, .nmse = 1e-12, .want = want_decay, .row_src = 1};
+        size_t n = shapes[i][0];
+
+        snprintf(b.what, sizeof(b.what), "%zu columns, %zu numbers", n, shapes[i][1]);
+        b.op.src[0] = bed_f32(&b, n, 9);
+        if (i != 3)
+            b.op.src[1] = bed_f32(&b, n, 1);
+        bed_out(&b, 0, n, 9);
+        if (shapes[i][1]) {
+            b.op.src[2] = bed_f32(&b, shapes[i][1], 1);
+            for (size_t j = 0; j < shapes[i][1]; j++)
+                ((float *)b.op.src[2].data)[j] = -fabsf(((float *)b.op.src[2].data)[j]);
+            bed_out(&b, 1, n, 9);
+        }
+        b.run.rows = 9;
+        bad += CHECK(b);
+    }
+    return bad;
+}
+
+/* -- DELTA ----------------------------------------------------------------------------- */
+
+static double *state_at(const struct bed *b, double *state, size_t head, size_t row, size_t col)
+{
+    const struct tensor *t = &b->state[0];
+
+    return &state[((head * t->n[2] + col / t->n[0]) * t->n[1] + row) * t->n[0] + col % t->n[0]];
+}
+
+/* One column of one head, all rows. */
+static void delta_column(const struct bed *b, double *state, size_t h, size_t c)
+{
+    const struct op_delta_params *p = &b->op.p.delta;
+    size_t kh = p->adjacent ? h / (p->n_heads / p->n_k_heads) : h % p->n_k_heads;
+    size_t width = (size_t)p->n_heads * p->v_dim;
+    bool each = b->op.src[3].n[0] != p->n_heads;
+
+    for (size_t r = 0; r < b->run.rows; r++) {
+        double seen = 0, out = 0, diff;
+
+        for (size_t i = 0; i < p->k_dim; i++) {
+            double *s = state_at(b, state, h, i, c);
+
+            *s *= src(b, 3, r, each ? h * p->k_dim + i : h);
+            seen += *s * src(b, 1, r, kh * p->k_dim + i) * (double)p->k_scale;
+        }
+        diff = sigmoid(src(b, 4, r, h)) * (src(b, 2, r, h * p->v_dim + c) - seen);
+        for (size_t i = 0; i < p->k_dim; i++) {
+            double *s = state_at(b, state, h, i, c);
+
+            *s += src(b, 1, r, kh * p->k_dim + i) * (double)p->k_scale * diff;
+            out += *s * src(b, 0, r, kh * p->k_dim + i) * (double)p->q_scale;
+        }
+        b->truth[r * width + h * p->v_dim + c] = out;
+    }
+}
+
+static double want_truth(const struct bed *b, int o, size_t r, size_t i)
+{
+    (void)o;
+    return b->truth[r * b->op.dst[0].n[0] + i];
+}
+
+/* The initial state in double precision. */
+static double *doubles_of_state(struct bed *b)
+{
+    size_t n = tensor_bytes(&b->state[0]) / sizeof(float);
+    double *d = bed_alloc(b, n * sizeof(double));
+
+    for (size_t i = 0; i < n; i++)
+        d[i] = (double)((const float *)b->initial[0])[i];
+    return d;
+}
+
+static int delta(const struct op_delta_params *p, bool each, size_t rows, int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_DELTA}, .nmse = 1e-11, .want = want_truth, .row_src = 0x1f};
+    size_t blocks = (p->v_dim + OP_STATE_COLS - 1) / OP_STATE_COLS;
+    float *decays;
+    double *state;
+
+    snprintf(b.what, sizeof(b.what), "%u heads on %u of %ux%u, rows=%zu%s", p->n_heads,
+             p->n_k_heads, p->k_dim, p->v_dim, rows, each ? ", a decay each" : "");
+    b.op.p.delta = *p;
+    b.op.src[0] = bed_f32(&b, (size_t)p->n_k_heads * p->k_dim, rows);
+    b.op.src[1] = bed_f32(&b, (size_t)p->n_k_heads * p->k_dim, rows);
+    b.op.src[2] = bed_f32(&b, (size_t)p->n_heads * p->v_dim, rows);
+    b.op.src[3] = bed_f32(&b, (size_t)p->n_heads * (each ? p->k_dim : 1), rows);
+    b.op.src[4] = bed_f32(&b, p->n_heads, rows);
+    b.op.src[5] = bed_state(&b, OP_STATE_COLS, p->k_dim, blocks, p->n_heads);
+    decays = b.op.src[3].data;
+    for (size_t i = 0; i < b.op.src[3].n[0] * rows; i++)
+        decays[i] = expf(-fabsf(decays[i]));
+    bed_out(&b, 0, (size_t)p->n_heads * p->v_dim, rows);
+    b.run.rows = rows;
+    b.truth = bed_alloc(&b, b.op.dst[0].n[0] * rows * sizeof(double));
+    state = doubles_of_state(&b);
+    for (size_t h = 0; h < p->n_heads; h++)
+        for (size_t c = 0; c < p->v_dim; c++)
+            delta_column(&b, state, h, c);
+    return CHECK(b);
+}
+
+int cases_DELTA(int *ret_run)
+{
+    static const struct op_delta_params shapes[] = {
+        {4, 2, false, 16, 16, 1.0f / 16, 0.25f},
+        {4, 2, true, 128, 128, 1.0f / 128, 0.09f},
+        {3, 3, false, 33, 20, 0.03f, 0.17f},
+        {5, 1, true, 64, 7, 0.02f, 0.125f},
+    };
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
+        for (int each = 0; each < 2; each++) {
+            bad += delta(&shapes[i], each, 1, ret_run);
+            bad += delta(&shapes[i], each, 17, ret_run);
+        }
+    return bad;
+}
