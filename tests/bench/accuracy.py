@@ -74,8 +74,9 @@ def rival_logits(binary, model):
         rows = []
         for p in range(N_PROMPTS):
             ids = [(p * 131 + i * 37 + 11) % N_VOCAB for i in range(N_IDS)]
+            # The probabilities are those before any bias; without one an answer that ends at once or within a character has none.
             rows += row_of(post(port, {"prompt": ids, "n_predict": 1, "n_probs": N_VOCAB, "temperature": -1, "cache_prompt": False,
-                                       "post_sampling_probs": False, "ignore_eos": False}))
+                                       "post_sampling_probs": False, "logit_bias": [[ord("a"), 1000]]}))
         return rows
     finally:
         process.send_signal(signal.SIGTERM)
