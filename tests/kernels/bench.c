@@ -341,6 +341,97 @@ static void bench_quantize(const struct row *r)
     free(out);
 }
 
+/* -- attention ------------------------------------------------------------------------------ */
+
+#define HEAD 128
+
+struct attn_bench {
+    attn_fn *attn;
+    struct attn a;
+    size_t chunk_bytes; /* keys, then values */
+    size_t n_chunks;
+    volatile uint64_t sink;
+};
+
+static void run_attn(void *arg, unsigned thread, unsigned threads)
+{
+    struct attn_bench *b = arg;
+    size_t from = b->n_chunks * thread / threads, to = b->n_chunks * (thread + 1) / threads;
+    struct attn a = b->a;
+
+    a.m += thread * a.n_q;
+    a.l += thread * a.n_q;
+    a.o += thread * a.n_q * HEAD;
+    for (size_t i = from; i < to; i++) {
+        a.k = arena() + i * b->chunk_bytes;
+        a.v = arena() + i * b->chunk_bytes + b->chunk_bytes / 2;
+        b->attn(&a);
+    }
+}
+
+static void run_read_chunks(void *arg, unsigned thread, unsigned threads)
+{
+    struct attn_bench *b = arg;
+    size_t from = b->n_chunks * thread / threads, to = b->n_chunks * (thread + 1) / threads;
+
+    b->sink = machine_read(arena() + from * b->chunk_bytes, (to - from) * b->chunk_bytes);
+}
+
+/* A few queries: bytes of the cache; many: multiplications and additions. */
+static void time_attn(const struct row *r, struct attn_bench *b, unsigned threads)
+{
+    double read[SAMPLES], share[SAMPLES], t[SAMPLES], bytes, gflops, int8_peak, fma_peak;
+
+    machine_peaks(&int8_peak, &fma_peak);
+    for (size_t i = 0; i < SAMPLES; i++) {
+        read[i] = sweep(run_read_chunks, b, threads);
+        t[i] = sweep(run_attn, b, threads);
+        share[i] = read[i] / t[i];
+    }
+    bytes = (double)(b->chunk_bytes * b->n_chunks);
+    gflops =
+        4.0 * HEAD * KERNELS_CHUNK * (double)(b->a.n_q * b->n_chunks) / median(t, SAMPLES) * 1e-9;
+    printf("%s_%s_%s queries %zu: %.0f ns a chunk, %.1f GB/s, %.0f %% of the read loop (%.1f "
+           "GB/s); %.1f Gflop/s, %.0f %% of the peak\n",
+           r->op, r->fmt, r->tier, b->a.n_q, median(t, SAMPLES) / (double)b->n_chunks * 1e9,
+           bytes / median(t, SAMPLES) * 1e-9, 100 * median(share, SAMPLES),
+           bytes / median(read, SAMPLES) * 1e-9, gflops, 100 * gflops / (fma_peak * threads));
+}
+
+static void bench_attn(const struct row *r, unsigned threads)
+{
+    static const size_t queries[] = {1, 2, 4, 8, 32};
+    const struct format *f = format_of_name(r->fmt);
+    size_t row = format_row_bytes(f, HEAD);
+    struct attn_bench b = {.attn = r->kernel.attn, .chunk_bytes = 2 * KERNELS_CHUNK * row};
+    float *q = malloc(32 * HEAD * sizeof(float)),
+          *out = malloc(threads * 32 * (HEAD + 2) * sizeof(float));
+
+    fill_arena(f, row, HEAD);
+    for (size_t i = 0; i < 32 * HEAD; i++)
+        q[i] = check_normal();
+    for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
+        b.a = (struct attn){
+            .q = q,
+            .n_q = queries[i],
+            .q_stride = HEAD,
+            .k_stride = row,
+            .v_stride = row,
+            .to = KERNELS_CHUNK,
+            .head_dim = HEAD,
+            .v_dim = HEAD,
+            .scale = 0.088f,
+            .m = out,
+            .l = out + threads * 32,
+            .o = out + threads * 64,
+        };
+        b.n_chunks = ARENA_BYTES / b.chunk_bytes / (queries[i] > 8 || row_is_twin(r) ? 64 : 1);
+        time_attn(r, &b, threads);
+    }
+    free(q);
+    free(out);
+}
+
 void bench_row(const struct row *r, unsigned threads)
 {
     if (strcmp(r->op, "matvec") == 0)
@@ -349,4 +440,6 @@ void bench_row(const struct row *r, unsigned threads)
         bench_gemm(r, threads);
     else if (strcmp(r->op, "quantize") == 0)
         bench_quantize(r);
+    else if (strcmp(r->op, "attn") == 0)
+        bench_attn(r, threads);
 }

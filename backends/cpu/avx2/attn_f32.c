@@ -8,7 +8,4 @@ static inline __attribute__((always_inline)) __m256 load(const void *row, size_t
     return load8((const float *)row + d, n);
 }
 
-void attn_f32_avx2(const struct attn *a)
-{
-    attn_avx2(a, load);
-}
+ATTN_KERNEL(f32, avx2, load, ATTN_ANY)

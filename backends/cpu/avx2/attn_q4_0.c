@@ -17,7 +17,4 @@ static inline __attribute__((always_inline)) __m256 load(const void *row, size_t
                          _mm256_set1_ps(_cvtsh_ss(b->d)));
 }
 
-void attn_q4_0_avx2(const struct attn *a)
-{
-    attn_avx2(a, load);
-}
+ATTN_KERNEL(q4_0, avx2, load, ATTN_FEW)

@@ -14,7 +14,4 @@ static inline __attribute__((always_inline)) __m256 load(const void *row, size_t
                          _mm256_set1_ps(_cvtsh_ss(b->d)));
 }
 
-void attn_q8_0_avx2(const struct attn *a)
-{
-    attn_avx2(a, load);
-}
+ATTN_KERNEL(q8_0, avx2, load, ATTN_FEW)

@@ -1,38 +1,23 @@
 /*
- * attn_avx512 - the attention of one chunk, for any format that can decode
- * sixteen elements of a row.
+ * attn_avx512 - the inner loops of attention over one chunk, for any format
+ * that can decode sixteen elements of a row; attn_tiles.h has the outer ones.
  *
- * One, two or four queries at a time meet all keys and then all values; each
- * vector is decoded on its way into the sums.  A lane is a partial sum of a
- * score, then a key, then an element of the output, so that every sum has the
- * order of scalar/attn_scalar.h.
+ * A lane is a partial sum of a score, then a key, then an element of the
+ * output, so that every sum has the order of scalar/attn_scalar.h.
  */
 #pragma once
 
 #include <math.h>
-#include <string.h>
 
 #include "backends/cpu/avx512/math_avx512.h"
 #include "backends/cpu/kernels.h"
-#include "common/alloc.h"
 
+#define ATTN_KEYS   16
 #define ATTN_ALL    ((__mmask16)0xffff)
-#define ATTN_AHEAD  2048 /* bytes */
-#define ATTN_COLD   16   /* queries at most */
 #define ATTN_INLINE static inline __attribute__((always_inline))
 
 /* Elements d … d + 15 of a row, those of the mask and zeros; blocks have whole vectors only. */
 typedef __m512 attn_load_fn(const void *row, size_t d, __mmask16 mask);
-
-/* Queries that go together. */
-struct attn_group {
-    const struct attn *a;
-    size_t q;                 /* the first */
-    struct attn_span span[4]; /* of each */
-    struct attn_span any;     /* keys that one of them sees */
-    struct attn_span all;     /* keys that all of them see; empty when from ≥ to */
-    float *s;                 /* [n_q][KERNELS_CHUNK] scores, then weights */
-};
 
 /* out lane i = kernels_tree16(v[i]). */
 static inline __m512 tree16x16(const __m512 v[16])
@@ -119,11 +104,9 @@ static inline __mmask16 attn_mask(struct attn_span span, size_t j0)
 }
 
 /* Scores to weights, in place; keys that the query does not see get weight 0. */
-static inline void attn_weights(const struct attn_group *g, size_t i)
+static inline void attn_weights(const struct attn *a, size_t q, struct attn_span span, float *s)
 {
-    struct attn_span span = g->span[i];
     size_t first = span.from & ~(size_t)15;
-    float *s = g->s + i * KERNELS_CHUNK;
     __m512 m = _mm512_set1_ps(-INFINITY), l = _mm512_setzero_ps();
     float most;
 
@@ -138,8 +121,8 @@ static inline void attn_weights(const struct attn_group *g, size_t i)
         l = _mm512_add_ps(l, e);
         _mm512_store_ps(s + j, e);
     }
-    g->a->m[g->q + i] = most;
-    g->a->l[g->q + i] = tree16(l);
+    a->m[q] = most;
+    a->l[q] = tree16(l);
 }
 
 /*
@@ -183,131 +166,25 @@ ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, const
         attn_add(a, o, n_q, weight, row, stride, n, d, 1, tail16(a->v_dim - d), load);
 }
 
-/* One key at a time, where there are fewer of them than a block has. */
-ATTN_INLINE void attn_scores_short(const struct attn_group *g, size_t n_q, attn_load_fn *load)
+/* A row as floats, padded with zeros to whole vectors. */
+ATTN_INLINE void attn_decode(const char *row, size_t n, float *to, attn_load_fn *load)
 {
-    const struct attn *a = g->a;
+    size_t d = 0;
 
-    for (size_t i = 0; i < n_q; i++)
-        for (size_t j = g->span[i].from; j < g->span[i].to; j++) {
-            const char *key = (const char *)a->k + j * a->k_stride;
-            const float *query = a->q + (g->q + i) * a->q_stride;
-            __m512 acc = _mm512_setzero_ps();
-
-            for (size_t d = 0; d < a->head_dim; d += 16) {
-                __mmask16 m = tail16(a->head_dim - d);
-
-                acc = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(m, query + d), load(key, d, m), acc);
-            }
-            acc = attn_cap(a, _mm512_set1_ps(tree16(acc)));
-            g->s[i * KERNELS_CHUNK + j] = _mm512_cvtss_f32(acc);
-        }
-}
-
-/*
- * A few queries find the cache in memory, not in L2: ask for keys some KiB
- * ahead, and for the values, which come next.  Inlined by force: gcc drops
- * calls of a function that does nothing but prefetch.
- */
-ATTN_INLINE void attn_prefetch(const struct attn_group *g, size_t j, size_t n)
-{
-    const struct attn *a = g->a;
-    const char *key = (const char *)a->k + j * a->k_stride + ATTN_AHEAD;
-    const char *value = (const char *)a->v + j * a->v_stride;
-    const char *end = (const char *)a->k + g->any.to * a->k_stride;
-
-    for (size_t at = 0; at < n * a->k_stride && key + at < end; at += 64)
-        _mm_prefetch(key + at, _MM_HINT_T0);
-    for (size_t at = 0; at < n * a->v_stride; at += 64)
-        _mm_prefetch(value + at, _MM_HINT_T0);
-}
-
-ATTN_INLINE void attn_scores(const struct attn_group *g, size_t n_q, attn_load_fn *load)
-{
-    const struct attn *a = g->a;
-    size_t n_k = 16 / n_q;
-
-    if (g->any.from + n_k > g->any.to) {
-        attn_scores_short(g, n_q, load);
-        return;
+    for (; d + 32 <= n; d += 32) {
+        _mm512_store_ps(to + d, load(row, d, ATTN_ALL));
+        _mm512_store_ps(to + d + 16, load(row, d + 16, ATTN_ALL));
     }
-    for (size_t j = g->any.from; j < g->any.to; j += n_k) {
-        /* The last block begins early: some scores are computed again, to the same bits. */
-        size_t j0 = MIN(j, g->any.to - n_k);
-
-        if (g->q == 0 && a->n_q <= ATTN_COLD)
-            attn_prefetch(g, j0, n_k);
-        attn_block(a, a->q + g->q * a->q_stride, n_q, (const char *)a->k + j0 * a->k_stride,
-                   a->k_stride, g->s + j0, load);
-    }
+    for (; d < n; d += 16)
+        _mm512_store_ps(to + d, load(row, d, tail16(n - d)));
 }
 
-/* The values [from, to) into n_q outputs, beginning with that of query i. */
-ATTN_INLINE void attn_values(const struct attn_group *g, size_t i, size_t n_q, size_t from,
-                             size_t to, attn_load_fn *load)
+/* Sixteen elements of such a row. */
+static inline __attribute__((always_inline)) __m512 attn_load_tile(const void *row, size_t d,
+                                                                   __mmask16 mask)
 {
-    const struct attn *a = g->a;
-
-    if (from < to)
-        attn_add_rows(a, a->o + (g->q + i) * a->v_dim, n_q, g->s + i * KERNELS_CHUNK + from,
-                      (const char *)a->v + from * a->v_stride, a->v_stride, to - from, load);
+    (void)mask;
+    return _mm512_load_ps((const float *)row + d);
 }
 
-/*
- * Keys that only some queries see are added for those alone, in order before
- * and after what is common: a weight of 0 would spoil an infinite value.
- */
-ATTN_INLINE void attn_group(struct attn_group *g, size_t n_q, attn_load_fn *load)
-{
-    struct attn_span all = g->all;
-
-    attn_scores(g, n_q, load);
-    for (size_t i = 0; i < n_q; i++)
-        attn_weights(g, i);
-    if (all.from >= all.to)
-        all = (struct attn_span){KERNELS_CHUNK, KERNELS_CHUNK};
-    for (size_t i = 0; i < n_q && n_q > 1; i++)
-        attn_values(g, i, 1, g->span[i].from, MIN(g->span[i].to, all.from), load);
-    attn_values(g, 0, n_q, all.from, all.to, load);
-    for (size_t i = 0; i < n_q && n_q > 1; i++)
-        attn_values(g, i, 1, all.to, g->span[i].to, load);
-}
-
-static inline void attn_spans(struct attn_group *g, size_t n_q)
-{
-    const struct attn *a = g->a;
-
-    g->any = (struct attn_span){KERNELS_CHUNK, 0};
-    g->all = (struct attn_span){0, KERNELS_CHUNK};
-    for (size_t i = 0; i < n_q; i++) {
-        struct attn_span span = {(uint32_t)a->from, (uint32_t)a->to};
-
-        if (a->spans)
-            span = a->spans[g->q + i];
-        g->span[i] = span;
-        g->any.from = MIN(g->any.from, span.from);
-        g->any.to = MAX(g->any.to, span.to);
-        g->all.from = MAX(g->all.from, span.from);
-        g->all.to = MIN(g->all.to, span.to);
-    }
-}
-
-ATTN_INLINE void attn_avx512(const struct attn *a, attn_load_fn *load)
-{
-    _Alignas(64) float s[4 * KERNELS_CHUNK];
-    struct attn_group g = {.a = a, .s = s};
-
-    memset(a->o, 0, a->n_q * a->v_dim * sizeof(float));
-    for (; g.q + 4 <= a->n_q; g.q += 4) {
-        attn_spans(&g, 4);
-        attn_group(&g, 4, load);
-    }
-    for (; g.q + 2 <= a->n_q; g.q += 2) {
-        attn_spans(&g, 2);
-        attn_group(&g, 2, load);
-    }
-    for (; g.q < a->n_q; g.q++) {
-        attn_spans(&g, 1);
-        attn_group(&g, 1, load);
-    }
-}
+#include "backends/cpu/attn_tiles.h"

@@ -17,7 +17,4 @@ static inline __attribute__((always_inline)) __m512 load(const void *row, size_t
                          _mm512_set1_ps(_cvtsh_ss(b->d)));
 }
 
-void attn_q4_0_avx512(const struct attn *a)
-{
-    attn_avx512(a, load);
-}
+ATTN_KERNEL(q4_0, avx512, load, ATTN_FEW)

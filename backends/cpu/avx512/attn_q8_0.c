@@ -14,7 +14,4 @@ static inline __attribute__((always_inline)) __m512 load(const void *row, size_t
                          _mm512_set1_ps(_cvtsh_ss(b->d)));
 }
 
-void attn_q8_0_avx512(const struct attn *a)
-{
-    attn_avx512(a, load);
-}
+ATTN_KERNEL(q8_0, avx512, load, ATTN_FEW)
