@@ -64,3 +64,11 @@ $(B)/tests/stream_race: $(call obj,tests/bench/stream_race.c $(lib_src)) $(B)/li
 gates: all $(B)/tests/mkmodel $(B)/tests/stream_race ## the gates of streaming [GATE=name RIVAL=path/to/llama-completion BASE=path/to/rnbd MODELS=DIR ROUNDS=3 OUT=gates.json]
 	PYTHONDONTWRITEBYTECODE=1 tests/bench/gates.py --build $(B) $(addprefix --gate ,$(GATE)) $(if $(RIVAL),--rival $(RIVAL)) \
 	    $(if $(BASE),--base $(BASE)) $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
+
+# A token takes nothing from the heap and no lock; see check_quiet.c.
+$(B)/tests/check_quiet: $(call obj,tests/bench/check_quiet.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+
+.PHONY: check-quiet
+check-quiet: $(B)/tests/check_quiet ## decode allocates and locks nothing
+	$(RUN) $(B)/tests/check_quiet $(ARGS)

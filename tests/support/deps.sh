@@ -5,7 +5,7 @@ set -u
 level=${1:-build}
 build="gcc make pkg-config libevent-dev libjansson-dev libsystemd-dev libpcre2-dev libutf8proc-dev libxxhash-dev liburing-dev libinih-dev"
 demo="curl ca-certificates python3 python3-pip unzip"
-check="check curl python3"
+check="check curl python3 strace"
 ci="clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev cppcheck shellcheck mandoc gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static"
 case $level in
     build) want=$build ;;
