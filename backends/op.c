@@ -337,7 +337,7 @@ static bool check_SCALE(const struct op *op, struct err *err)
 {
     NEED(op->p.scale.temperature == 0.0f || op->p.scale.step > 0,
          "a temperature needs a step of positions");
-    return check_map(op, err);
+    return check_map(op, err) && check_vector(op, &op->src[1], 1, "the factor", err);
 }
 
 static bool check_SOFTCAP(const struct op *op, struct err *err)
@@ -361,6 +361,7 @@ static bool check_ROUTER(const struct op *op, struct err *err)
              n_group);
     return check_rows(op, &op->src[0], n, "the logits", err) &&
            check_vector(op, &op->src[1], n, "the bias", err) &&
+           check_vector(op, &op->src[2], n, "the factors", err) &&
            check_rows(op, &op->dst[0], n_used, "the ids", err) &&
            check_rows(op, &op->dst[1], n_used, "the weights", err);
 }

@@ -114,6 +114,16 @@ static graph_value map_value(struct graph *g, enum op_kind kind, graph_value x, 
     return y;
 }
 
+struct graph_weight graph_weight_columns(const struct graph_weight *w, size_t from, size_t n)
+{
+    struct graph_weight part = *w;
+
+    assert(from + n <= w->t.n[0] && from % w->t.fmt->block_elems == 0);
+    part.t.n[0] = n;
+    part.offset += format_row_bytes(w->t.fmt, from);
+    return part;
+}
+
 graph_value graph_embed(struct graph *g, const struct graph_weight *table, float scale)
 {
     graph_value y = new_value(g, table->t.n[0], ACT_F32, false);
@@ -322,6 +332,8 @@ static graph_value attention(struct graph *g, enum op_kind kind, graph_value q,
     assert(g->layer >= 0);
     put_cache(n, 1, REF_K);
     put_cache(n, 2, REF_V);
+    if (a->shares)
+        n->src[1].index = n->src[2].index = a->shared;
     put_weight(n, 3, a->sinks);
     n->op.p.attention.n_heads = a->n_heads;
     n->op.p.attention.n_kv_heads = a->n_kv_heads;
@@ -412,6 +424,14 @@ graph_value graph_scale(struct graph *g, graph_value x, float s)
     return y;
 }
 
+graph_value graph_scale_by(struct graph *g, graph_value x, const struct graph_weight *w)
+{
+    graph_value y = graph_scale(g, x, 1.0f);
+
+    put_weight(&g->nodes[g->n_nodes - 1], 1, w);
+    return y;
+}
+
 graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step)
 {
     graph_value y = graph_scale(g, x, 1.0f);
@@ -434,7 +454,8 @@ graph_value graph_softcap(struct graph *g, graph_value x, float cap)
 static void put_router(struct graph *g, graph_value x, const struct graph_moe *m, graph_value *ids,
                        graph_value *weights)
 {
-    graph_value logits = graph_matmul1(g, x, m->router, m->router_bias);
+    graph_value logits =
+        graph_matmul1(g, m->router_x ? *m->router_x : x, m->router, m->router_bias);
     bool out = g->values[x].out;
     struct node *n;
 
@@ -443,6 +464,7 @@ static void put_router(struct graph *g, graph_value x, const struct graph_moe *m
     n = new_node(g, OP_ROUTER);
     put_src(g, n, 0, logits);
     put_weight(n, 1, m->bias);
+    put_weight(n, 2, m->factor);
     put_dst(g, n, 0, *ids);
     put_dst(g, n, 1, *weights);
     n->op.p.router.n_expert = m->n_expert;

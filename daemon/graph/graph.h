@@ -45,6 +45,8 @@ struct graph_weight {
     size_t offset; /* bytes into the extent: a part of a fused tensor */
 };
 
+/* Columns [from, from + n) of a table, whole blocks of its format. */
+struct graph_weight graph_weight_columns(const struct graph_weight *w, size_t from, size_t n);
 /* Rows [from, from + n) of a matrix or of each of a stack, or elements of a vector; absent stays absent. */
 struct graph_weight graph_weight_part(const struct graph_weight *w, size_t from, size_t n);
 
@@ -95,6 +97,8 @@ struct graph_attention {
     float soft_cap;  /* 0: none */
     bool non_causal; /* rows of the batch see each other */
     const struct graph_weight *sinks;
+    bool shares;     /* reads the caches of another layer, ... */
+    unsigned shared; /* ... of this one */
 };
 graph_value graph_attention(struct graph *g, graph_value q, const struct graph_attention *a);
 /* Appends the rows to the layer's cache of index keys. */
@@ -110,6 +114,8 @@ graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_
 /* When one of the two has the wanted rows only, the other is cut to them. */
 graph_value graph_add(struct graph *g, graph_value a, graph_value b);
 graph_value graph_scale(struct graph *g, graph_value x, float s);
+/* x times the only number of w. */
+graph_value graph_scale_by(struct graph *g, graph_value x, const struct graph_weight *w);
 /* x * (1 + temperature * ln(1 + floor(position / step))) */
 graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step);
 graph_value graph_softcap(struct graph *g, graph_value x, float cap);
@@ -121,6 +127,8 @@ struct graph_moe {
     bool normalise;
     float scale;
     enum op_act act;
+    const graph_value *router_x;            /* what the router sees; NULL: x */
+    const struct graph_weight *factor;      /* of the weight of each expert; may be NULL */
     const struct graph_weight *router;      /* logits; rows = n_expert */
     const struct graph_weight *router_bias; /* of the logits; may be NULL */
     const struct graph_weight *bias;        /* of the selection; may be NULL */

@@ -85,3 +85,12 @@ int arch_check_sections(const struct hparams *hp, const char *name, struct err *
                            name, pair);
     return 0;
 }
+
+void arch_scales(struct hparams *hp)
+{
+    hp->logit_scale = 1.0f / hp->logit_scale;
+    if (!(hp->residual_scale > 0.0f))
+        hp->residual_scale = 1.0f;
+    if (!(hp->embedding_scale > 0.0f))
+        hp->embedding_scale = 1.0f;
+}

@@ -34,7 +34,13 @@ enum tensor_name {
     TENSOR_COUNT
 };
 
-enum tensor_part { PART_WEIGHT, PART_BIAS, PART_BARE, PART_COUNT }; /* bare: no end to the name */
+enum tensor_part {
+    PART_WEIGHT,
+    PART_BIAS,
+    PART_BARE,
+    PART_SCALE,
+    PART_COUNT
+}; /* bare: no end to the name */
 
 /* A dimension of a tensor, as a number of struct hparams. */
 enum dim {
@@ -63,11 +69,13 @@ enum dim {
     DIM_GATE_UP, /* 2 * n_ff */
     DIM_HEADS,   /* n_heads */
     DIM_KV_HEADS,
-    DIM_CTX,        /* n_ctx_train */
-    DIM_Q_GATED,    /* 2 * n_heads * head_dim */
-    DIM_FF_EXP2,    /* 2 * n_ff_exp */
-    DIM_CONV,       /* ssm_conv */
-    DIM_CONV_WIDTH, /* columns that are convolved */
+    DIM_EMBD_LAYER,  /* n_embd_layer */
+    DIM_EMBD_LAYERS, /* n_embd_layer * n_layers */
+    DIM_CTX,         /* n_ctx_train */
+    DIM_Q_GATED,     /* 2 * n_heads * head_dim */
+    DIM_FF_EXP2,     /* 2 * n_ff_exp */
+    DIM_CONV,        /* ssm_conv */
+    DIM_CONV_WIDTH,  /* columns that are convolved */
     DIM_SSM_INNER,
     DIM_SSM_STATE,
     DIM_SSM_RANK,
@@ -81,11 +89,12 @@ enum need {
     NEED_DENSE_OPTIONAL,
     NEED_MOE, /* where it has */
     NEED_MOE_OPTIONAL,
-    NEED_SHARED,   /* where it has, when n_ff_shexp is not 0 */
-    NEED_Q_LORA,   /* when n_q_lora is not 0 */
-    NEED_Q_WHOLE,  /* when it is */
-    NEED_ABSORBED, /* latent attention whose expansion comes in its two parts */
-    NEED_EXPANDED  /* ... or in one */
+    NEED_SHARED,     /* where it has, when n_ff_shexp is not 0 */
+    NEED_Q_LORA,     /* when n_q_lora is not 0 */
+    NEED_Q_WHOLE,    /* when it is */
+    NEED_EMBD_LAYER, /* when n_embd_layer is not 0 */
+    NEED_ABSORBED,   /* latent attention whose expansion comes in its two parts */
+    NEED_EXPANDED    /* ... or in one */
 };
 
 enum tensor_use {
@@ -146,6 +155,8 @@ void arch_names(struct str *out);
  */
 int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating gating,
                        struct err *err);
+/* For check(), of granite: the file says what the logits are divided by, and 0 for factors that are 1. */
+void arch_scales(struct hparams *hp);
 /* For check(): a family that is nothing without experts; their width, where the file leaves it out, by the dense one. */
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 

@@ -33,16 +33,18 @@ const struct graph_weight *model_weight(const struct model *m, int layer, enum t
 static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
 {
     const struct hparams_layer *y = &hp->layers[layer < 0 ? 0 : layer];
+    uint64_t k_dim = hparams_head_dim(hp, layer < 0 ? 0 : (size_t)layer);
+    uint64_t v_dim = hparams_v_dim(hp, layer < 0 ? 0 : (size_t)layer);
 
     switch (d) {
     case DIM_NONE: return 1;
     case DIM_EMBD: return hp->n_embd;
     case DIM_VOCAB: return hp->n_vocab;
-    case DIM_Q: return (uint64_t)y->n_heads * hp->head_dim;
-    case DIM_K: return (uint64_t)y->n_kv_heads * hp->head_dim;
-    case DIM_V: return (uint64_t)y->n_kv_heads * hp->v_dim;
-    case DIM_O: return (uint64_t)y->n_heads * hp->v_dim;
-    case DIM_HEAD: return hp->head_dim;
+    case DIM_Q: return y->n_heads * k_dim;
+    case DIM_K: return y->n_kv_heads * k_dim;
+    case DIM_V: return y->n_kv_heads * v_dim;
+    case DIM_O: return y->n_heads * v_dim;
+    case DIM_HEAD: return k_dim;
     case DIM_ROT_HALF: return hp->n_rot / 2;
     case DIM_FF: return y->n_ff;
     case DIM_EXPERT: return hp->n_expert;
@@ -64,12 +66,12 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     case DIM_V_MLA: return hp->v_mla;
     case DIM_KV_B: return (uint64_t)y->n_heads * (hp->k_mla - hp->n_rot + hp->v_mla);
     case DIM_O_MLA: return (uint64_t)y->n_heads * hp->v_mla;
-    case DIM_QKV:
-        return (uint64_t)y->n_heads * hp->head_dim +
-               (uint64_t)y->n_kv_heads * (hp->head_dim + hp->v_dim);
+    case DIM_QKV: return y->n_heads * k_dim + y->n_kv_heads * (k_dim + v_dim);
     case DIM_GATE_UP: return 2 * (uint64_t)y->n_ff;
     case DIM_HEADS: return y->n_heads;
     case DIM_KV_HEADS: return y->n_kv_heads;
+    case DIM_EMBD_LAYER: return hp->n_embd_layer;
+    case DIM_EMBD_LAYERS: return (uint64_t)hp->n_embd_layer * hp->n_layers;
     case DIM_CTX: return hp->n_ctx_train;
     }
     return 0;
@@ -102,6 +104,7 @@ static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_r
     case NEED_SHARED: return kind & LAYER_MOE && hp->n_ff_shexp;
     case NEED_Q_LORA: return hp->n_q_lora;
     case NEED_Q_WHOLE: return !hp->n_q_lora;
+    case NEED_EMBD_LAYER: return hp->n_embd_layer;
     case NEED_ABSORBED: return hp->absorbed;
     case NEED_EXPANDED: return !hp->absorbed;
     default: return true;
@@ -156,7 +159,7 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
     struct graph_weight *w = &m->weights[weight_index(layer, row->name, row->part)];
     bool served =
         row->other != row->name && m->weights[weight_index(layer, row->other, PART_WEIGHT)].t.fmt;
-    static const char *const ends[PART_COUNT] = {".weight", ".bias", ""};
+    static const char *const ends[PART_COUNT] = {".weight", ".bias", "", ".scale"};
     const char *end = ends[row->part];
     const struct gguf_tensor *t;
     char text[NAME_TEXT];

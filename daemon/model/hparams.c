@@ -250,12 +250,12 @@ static int derive_layers(struct hparams *hp, const struct arch *arch, struct err
         if (!hp->has[KEY_HEAD_COUNT_KV])
             y->n_kv_heads = y->n_heads;
         y->kind = arch->kind ? arch->kind(hp, (int)i) : usual_kind(hp, i);
-        if (y->window && y->kind & LAYER_ATTENTION)
+        if (y->window && y->kind & (LAYER_ATTENTION | LAYER_SHARED))
             y->kind |= LAYER_WINDOW;
         hp->n_heads = MAX(hp->n_heads, y->n_heads);
         hp->n_kv_heads = MAX(hp->n_kv_heads, y->n_kv_heads);
         hp->n_ff = MAX(hp->n_ff, y->n_ff);
-        if (y->kind & LAYER_ATTENTION &&
+        if (y->kind & (LAYER_ATTENTION | LAYER_SHARED) &&
             (!y->n_kv_heads || y->n_kv_heads > y->n_heads || y->n_heads % y->n_kv_heads != 0))
             return err_set(err, ERR_FORMAT,
                            "%u heads cannot share %u KV heads evenly ('%s.%s', layer %u)",
@@ -287,6 +287,22 @@ static int derive_heads(struct hparams *hp, const struct arch *arch, struct err 
         return err_set(err, ERR_FORMAT,
                        "RoPE over %u values ('%s.%s') must be even and within a head of %u",
                        hp->n_rot, arch->name, keys[KEY_ROPE_DIMENSIONS].name, hp->head_dim);
+    return 0;
+}
+
+/* Heads of the layers with a window are as the others where the file has nothing of their own. */
+static int derive_window_heads(struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    if (!hp->has[KEY_KEY_LENGTH_SWA])
+        hp->head_dim_swa = hp->head_dim;
+    if (!hp->has[KEY_VALUE_LENGTH_SWA])
+        hp->v_dim_swa = hp->has[KEY_KEY_LENGTH_SWA] ? hp->head_dim_swa : hp->v_dim;
+    if (!hp->has[KEY_ROPE_DIMENSIONS_SWA])
+        hp->n_rot_swa = hp->has[KEY_KEY_LENGTH_SWA] ? hp->head_dim_swa : hp->n_rot;
+    if (hp->n_rot_swa % 2 != 0 || hp->n_rot_swa > hp->head_dim_swa)
+        return err_set(
+            err, ERR_FORMAT, "RoPE over %u values ('%s.%s') must be even and within a head of %u",
+            hp->n_rot_swa, arch->name, keys[KEY_ROPE_DIMENSIONS_SWA].name, hp->head_dim_swa);
     return 0;
 }
 
@@ -366,6 +382,8 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
         r = derive_layers(&hp, arch, err);
     if (r >= 0)
         r = derive_heads(&hp, arch, err);
+    if (r >= 0)
+        r = derive_window_heads(&hp, arch, err);
     if (r >= 0)
         r = derive_experts(&hp, arch, err);
     if (r >= 0 && arch->check)

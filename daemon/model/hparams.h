@@ -29,6 +29,7 @@ enum key {
 enum layer_kind {
     LAYER_ATTENTION = 1, /* keeps keys and values */
     LAYER_RECURRENT = 2, /* keeps a state of fixed size */
+    LAYER_SHARED = 16,   /* attention by the keys and values of an earlier layer */
     LAYER_WINDOW = 8,    /* its attention sees n_swa positions, not all of the past */
     LAYER_MOE = 4        /* its feed-forward part has experts */
 };
@@ -63,6 +64,9 @@ struct hparams {
     uint32_t n_nextn;
     uint32_t n_heads, n_kv_heads, n_ff; /* most of any layer */
     uint32_t head_dim, v_dim;
+    uint32_t head_dim_swa, v_dim_swa, n_rot_swa; /* of layers with a window */
+    uint32_t n_shared_kv;  /* layers at the end that keep no keys and values of their own */
+    uint32_t n_embd_layer; /* of the embeddings that each layer has; 0: none */
     float rms_eps, norm_eps, attention_scale;
     float temperature_scale;                            /* of queries by position; 0: none */
     float attn_soft_cap, final_soft_cap;                /* 0: none */
@@ -90,6 +94,16 @@ struct hparams {
     uint32_t conv_rows, conv_width, state_heads, state_rows, state_cols;
     struct hparams_layer layers[HPARAMS_MAX_LAYERS];
 };
+
+static inline uint32_t hparams_head_dim(const struct hparams *hp, size_t layer)
+{
+    return hp->layers[layer].kind & LAYER_WINDOW ? hp->head_dim_swa : hp->head_dim;
+}
+
+static inline uint32_t hparams_v_dim(const struct hparams *hp, size_t layer)
+{
+    return hp->layers[layer].kind & LAYER_WINDOW ? hp->v_dim_swa : hp->v_dim;
+}
 
 struct arch;
 

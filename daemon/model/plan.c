@@ -15,8 +15,8 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_ATTENTION)
             layers[i] = (struct sequence_layer){.n_kv_heads = m->hp.layers[i].n_kv_heads,
-                                                .k_dim = m->hp.head_dim,
-                                                .v_dim = m->hp.v_dim,
+                                                .k_dim = hparams_head_dim(&m->hp, i),
+                                                .v_dim = hparams_v_dim(&m->hp, i),
                                                 .v_in_k = m->hp.absorbed};
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_RECURRENT) {
@@ -36,14 +36,15 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
 
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
 {
-    size_t heads = 0;
+    size_t sum = 0;
 
+    /* a head that is no whole number of blocks is refused when it is loaded; here it is only shown */
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_ATTENTION)
-            heads += m->hp.layers[i].n_kv_heads;
-    /* a head that is no whole number of blocks is refused when it is loaded; here it is only shown */
-    return heads * (format_row_bytes(kv, m->hp.head_dim) +
-                    (m->hp.absorbed ? 0 : format_row_bytes(kv, m->hp.v_dim)));
+            sum += m->hp.layers[i].n_kv_heads *
+                   (format_row_bytes(kv, hparams_head_dim(&m->hp, i)) +
+                    (m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i))));
+    return sum;
 }
 
 int model_options_check(const struct model *m, const struct model_options *opt,
@@ -56,7 +57,8 @@ int model_options_check(const struct model *m, const struct model_options *opt,
     if (!o.kv->from_f32)
         return err_set_param(err, ERR_INVALID, "kv",
                              "KV format %s cannot be written; use f16, q8_0 or q4_0", o.kv->name);
-    if (m->hp.head_dim % o.kv->block_elems != 0 || m->hp.v_dim % o.kv->block_elems != 0)
+    if (m->hp.head_dim % o.kv->block_elems != 0 || m->hp.v_dim % o.kv->block_elems != 0 ||
+        m->hp.head_dim_swa % o.kv->block_elems != 0 || m->hp.v_dim_swa % o.kv->block_elems != 0)
         return err_set_param(
             err, ERR_INVALID, "kv",
             "KV format %s needs heads of a multiple of %u values, and these have %u; use f16",

@@ -63,8 +63,9 @@ static void scores(enum op_gating gating, const struct kernels *k, const float *
             out[e] = math_sigmoid(logits[e]);
 }
 
-static void weigh(const struct op *op, const struct kernels *k, float *weights)
+static void weigh(const struct op *op, const struct kernels *k, const int32_t *ids, float *weights)
 {
+    const float *factors = op->src[2].fmt ? op->src[2].data : NULL;
     size_t n_used = op->p.router.n_used;
     float sum = 0.0f;
 
@@ -80,6 +81,8 @@ static void weigh(const struct op *op, const struct kernels *k, float *weights)
         if (op->p.router.normalise)
             weights[i] = weights[i] / sum;
         weights[i] *= op->p.router.scale;
+        if (factors)
+            weights[i] *= factors[ids[i]];
     }
 }
 
@@ -104,7 +107,7 @@ static void choose(const struct op *op, const struct kernels *k, size_t r)
         ids[i] = (int32_t)e;
         weights[i] = prob[e];
     }
-    weigh(op, k, weights);
+    weigh(op, k, ids, weights);
 }
 
 static void run(const struct op *op, const struct part *p)

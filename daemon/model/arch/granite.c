@@ -27,15 +27,10 @@ static const struct tensor_row tensors[] = {
     BIAS(FFN_DOWN, OPTIONAL, DIM_EMBD),
 };
 
-/* The file says what the logits are divided by, and 0 for factors that are 1. */
 static int check(struct hparams *hp, struct err *err)
 {
     (void)err;
-    hp->logit_scale = 1.0f / hp->logit_scale;
-    if (!(hp->residual_scale > 0.0f))
-        hp->residual_scale = 1.0f;
-    if (!(hp->embedding_scale > 0.0f))
-        hp->embedding_scale = 1.0f;
+    arch_scales(hp);
     return 0;
 }
 

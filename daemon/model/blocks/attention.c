@@ -8,13 +8,13 @@
 static void norm_qk(struct build *b, int layer, graph_value qk[2], bool rows)
 {
     static const enum tensor_name names[2] = {TENSOR_ATTN_Q_NORM, TENSOR_ATTN_K_NORM};
-    size_t group = rows ? 0 : b->hp->head_dim;
+    size_t group = rows ? 0 : hparams_head_dim(b->hp, (size_t)layer);
 
     for (int i = 0; i < 2; i++) {
         const struct graph_weight *w = model_weight(b->m, layer, names[i], PART_WEIGHT);
         struct graph_weight flat = *w;
 
-        if (!w->t.fmt)
+        if (!w->t.fmt || qk[i] == GRAPH_NONE)
             continue;
         /* A row of weights for each head is one for the whole row. */
         flat.t.n[0] *= w->t.n[1];
@@ -28,20 +28,22 @@ static void norm_qk(struct build *b, int layer, graph_value qk[2], bool rows)
     }
 }
 
-/* q, k and v of x: of three tensors, or of three parts of one. */
+/* q, k and v of x: of three tensors, or of three parts of one; k and v GRAPH_NONE in a layer without its own. */
 static void project(struct build *b, int layer, graph_value x, graph_value ret[3])
 {
     static const enum tensor_name names[3] = {TENSOR_ATTN_Q, TENSOR_ATTN_K, TENSOR_ATTN_V};
     const struct hparams_layer *y = &b->hp->layers[layer];
-    const size_t width[3] = {(size_t)y->n_heads * b->hp->head_dim,
-                             (size_t)y->n_kv_heads * b->hp->head_dim,
-                             (size_t)y->n_kv_heads * b->hp->v_dim};
+    size_t k_dim = hparams_head_dim(b->hp, (size_t)layer);
+    const size_t width[3] = {y->n_heads * k_dim, y->n_kv_heads * k_dim,
+                             y->n_kv_heads * (size_t)hparams_v_dim(b->hp, (size_t)layer)};
     const struct graph_weight *fused = model_weight(b->m, layer, TENSOR_ATTN_QKV, PART_WEIGHT);
     const struct graph_weight *fused_bias = model_weight(b->m, layer, TENSOR_ATTN_QKV, PART_BIAS);
     struct graph_weight parts[3], bias_parts[3];
     const struct graph_weight *w[3], *bias[3];
+    unsigned n = y->kind & LAYER_SHARED ? 1 : 3;
 
     for (size_t i = 0, at = 0; i < 3; at += width[i++]) {
+        ret[i] = GRAPH_NONE;
         w[i] = model_weight(b->m, layer, names[i], PART_WEIGHT);
         bias[i] = model_weight(b->m, layer, names[i], PART_BIAS);
         if (!fused->t.fmt)
@@ -51,38 +53,68 @@ static void project(struct build *b, int layer, graph_value x, graph_value ret[3
         w[i] = &parts[i];
         bias[i] = &bias_parts[i];
     }
-    graph_matmul(b->g, x, 3, w, bias, ret);
+    if (n == 3 && !w[2]->t.fmt)
+        n = 2;
+    graph_matmul(b->g, x, n, w, bias, ret);
+    if (n == 2)
+        ret[2] = ret[1];
 }
 
 static void rotate(struct build *b, int layer, graph_value x)
 {
     bool window = b->hp->layers[layer].kind & LAYER_WINDOW;
 
-    graph_rope(b->g, x, window ? b->rope_swa : b->rope, b->m->arch->rope, b->hp->n_rot,
-               b->hp->head_dim);
+    if (x != GRAPH_NONE)
+        graph_rope(b->g, x, window ? b->rope_swa : b->rope, b->m->arch->rope,
+                   window ? b->hp->n_rot_swa : b->hp->n_rot,
+                   hparams_head_dim(b->hp, (size_t)layer));
 }
 
-graph_value blk_attention(struct build *b, int layer, graph_value x,
-                          const struct blk_attention *opt)
+/* The last layer before with keys and values of its own, and a window if this one has one. */
+static unsigned owner_of(const struct hparams *hp, int layer)
+{
+    int i = layer - 1;
+
+    while (i > 0 && (!(hp->layers[i].kind & LAYER_ATTENTION) ||
+                     (hp->layers[i].kind ^ hp->layers[layer].kind) & LAYER_WINDOW))
+        i--;
+    return (unsigned)i;
+}
+
+static struct graph_attention shape_of(struct build *b, int layer)
 {
     const struct hparams *hp = b->hp;
     const struct hparams_layer *y = &hp->layers[layer];
     struct graph_attention a = {.n_heads = y->n_heads,
                                 .n_kv_heads = y->n_kv_heads,
-                                .head_dim = hp->head_dim,
-                                .v_dim = hp->v_dim,
+                                .head_dim = hparams_head_dim(hp, (size_t)layer),
+                                .v_dim = hparams_v_dim(hp, (size_t)layer),
                                 .window = y->kind & LAYER_WINDOW ? hp->n_swa : 0,
                                 .soft_cap = hp->attn_soft_cap,
                                 .non_causal = b->m->arch->encoder,
                                 .sinks = model_weight(b->m, layer, TENSOR_ATTN_SINKS, PART_WEIGHT)};
+
+    a.scale = hp->attention_scale > 0.0f ? hp->attention_scale : 1.0f / sqrtf((float)a.head_dim);
+    if (y->kind & LAYER_SHARED) {
+        a.shares = true;
+        a.shared = owner_of(hp, layer);
+    }
+    return a;
+}
+
+graph_value blk_attention(struct build *b, int layer, graph_value x,
+                          const struct blk_attention *opt)
+{
+    struct graph_attention a = shape_of(b, layer);
     graph_value qkv[3], gate = GRAPH_NONE, out;
 
-    a.scale = hp->attention_scale > 0.0f ? hp->attention_scale : 1.0f / sqrtf((float)hp->head_dim);
     project(b, layer, x, qkv);
     if (opt->gated) {
-        gate = graph_slice(b->g, qkv[0], hp->head_dim, hp->head_dim, 2 * (size_t)hp->head_dim);
-        qkv[0] = graph_slice(b->g, qkv[0], 0, hp->head_dim, 2 * (size_t)hp->head_dim);
+        gate = graph_slice(b->g, qkv[0], a.head_dim, a.head_dim, 2 * (size_t)a.head_dim);
+        qkv[0] = graph_slice(b->g, qkv[0], 0, a.head_dim, 2 * (size_t)a.head_dim);
     }
+    if (opt->v_norm && qkv[2] != GRAPH_NONE)
+        qkv[2] = graph_rmsnorm(b->g, qkv[2], NULL, b->hp->rms_eps, a.v_dim);
     if (opt->qk_norm && !opt->norm_late)
         norm_qk(b, layer, qkv, opt->norm_rows);
     if (!opt->no_rope && !b->m->arch->no_rope) {
@@ -93,7 +125,8 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
         norm_qk(b, layer, qkv, opt->norm_rows);
     if (opt->temperature != 0.0f)
         qkv[0] = graph_temperature(b->g, qkv[0], opt->temperature, opt->step);
-    graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, hp->head_dim, hp->v_dim);
+    if (!a.shares)
+        graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, a.head_dim, a.v_dim);
     out = blk_last(b, layer, graph_attention(b->g, qkv[0], &a));
     if (opt->gated)
         out = blk_gate(b, OP_ACT_SIGMOID, gate, out);

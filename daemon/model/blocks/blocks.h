@@ -17,6 +17,7 @@ struct build {
     const struct model *m;
     const struct hparams *hp;
     size_t n_ctx;         /* positions of the sequences it is for */
+    graph_value embedded; /* what blk_embed() gave */
     graph_value rope;     /* cos and sin of the batch's positions */
     graph_value rope_swa; /* those of the layers with a window */
 };
@@ -38,6 +39,7 @@ struct blk_attention {
     bool qk_norm;   /* norm of each head of q and k before RoPE, where there are weights for it */
     bool norm_rows; /* ... of whole rows in place of heads */
     bool norm_late; /* ... after RoPE */
+    bool v_norm;    /* RMS norm of each head of v, without weights */
     bool no_rope;
     float temperature; /* 0, or q grows with its position (graph_temperature) */
     unsigned step;
@@ -45,8 +47,10 @@ struct blk_attention {
 };
 /*
  * Grouped-query attention over all of the past, or over the layer's window; x
- * is normed.  Queries, keys and values may be one tensor; sinks and a soft cap
- * are used where the file has them.
+ * is normed.  Queries, keys and values may be one tensor, and keys serve as
+ * values where the file has none; sinks and a soft cap are used where it has
+ * them.  A layer of kind LAYER_SHARED reads the keys and values of the last
+ * layer before that has such and as wide a window.
  */
 graph_value blk_attention(struct build *b, int layer, graph_value x,
                           const struct blk_attention *opt);
@@ -83,7 +87,7 @@ struct blk_layer {
     bool post_norms;           /* norms behind both parts, beside those before */
     enum tensor_name ffn_norm; /* of blk_layer(): the norm before the feed-forward part */
 };
-/* x += attention(norm x); x += ffn(norm x); both times the residual scale. */
+/* x += attention(norm x); x += ffn(norm x) or experts; both times the residual scale. */
 graph_value blk_layer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
 /* x += norm(attention(x)); x += norm(ffn(x)) */
 graph_value blk_layer_post(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
@@ -92,8 +96,9 @@ graph_value blk_layer_parallel(struct build *b, int layer, graph_value x,
                                const struct blk_layer *opt);
 
 struct blk_moe {
-    bool normalise;  /* weights of the chosen experts sum to 1 */
-    enum op_act act; /* silu unless said */
+    bool normalise;              /* weights of the chosen experts sum to 1 */
+    enum op_act act;             /* silu unless said */
+    const graph_value *router_x; /* what the router sees; NULL: x */
 };
 /*
  * What the hyperparameters of a mixture say (arch_check_mixture): SwiGLU

@@ -12,7 +12,7 @@ static struct op_rope_params rope_params(const struct build *b, bool swa)
 
     return (struct op_rope_params){
         .type = b->m->arch->rope,
-        .n_dims = hp->n_rot,
+        .n_dims = swa ? hp->n_rot_swa : hp->n_rot,
         .base = swa ? hp->rope_base_swa : hp->rope_base,
         .freq_scale = scaled ? 1.0f / hp->rope_factor : 1.0f,
         .ext_factor = yarn ? hp->yarn_ext_factor : 0.0f,
@@ -32,10 +32,12 @@ static bool has_windows(const struct hparams *hp)
 }
 
 /* Those of the file, or of the two that it has the ones for so long a context. */
-static const struct graph_weight *factors(const struct build *b)
+static const struct graph_weight *factors(const struct build *b, bool swa)
 {
     const struct graph_weight *w = model_weight(b->m, -1, TENSOR_ROPE_FREQS, PART_WEIGHT);
 
+    if (swa && b->m->arch->swa_unscaled)
+        return NULL;
     if (w->t.fmt)
         return w;
     return model_weight(
@@ -46,10 +48,11 @@ static void make_tables(struct build *b)
 {
     struct op_rope_params all = rope_params(b, false), swa = rope_params(b, true);
 
-    b->rope = graph_rope_table(b->g, &all, factors(b));
+    b->rope = graph_rope_table(b->g, &all, factors(b, false));
     b->rope_swa = b->rope;
-    if (has_windows(b->hp) && (swa.base != all.base || swa.freq_scale != all.freq_scale))
-        b->rope_swa = graph_rope_table(b->g, &swa, factors(b));
+    if (has_windows(b->hp) && (swa.base != all.base || swa.freq_scale != all.freq_scale ||
+                               swa.n_dims != all.n_dims || factors(b, true) != factors(b, false)))
+        b->rope_swa = graph_rope_table(b->g, &swa, factors(b, true));
 }
 
 graph_value blk_embed(struct build *b)
@@ -62,7 +65,10 @@ graph_value blk_embed(struct build *b)
         make_tables(b);
     x = graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT),
                     b->hp->embedding_scale);
-    return positions->t.fmt ? graph_add(b->g, x, graph_embed_position(b->g, positions)) : x;
+    if (positions->t.fmt)
+        x = graph_add(b->g, x, graph_embed_position(b->g, positions));
+    b->embedded = x;
+    return x;
 }
 
 graph_value blk_add(struct build *b, graph_value x, graph_value y)

@@ -18,7 +18,11 @@ graph_value blk_layer(struct build *b, int i, graph_value x, const struct blk_la
     if (opt->post_norms)
         h = blk_norm(b, h, TENSOR_ATTN_POST_NORM, i);
     x = blk_add(b, x, scaled(b, h));
-    h = blk_ffn(b, i, blk_norm(b, x, opt->ffn_norm, i), opt->act);
+    h = blk_norm(b, x, opt->ffn_norm, i);
+    if (b->hp->layers[i].kind & LAYER_MOE)
+        h = blk_mixture(b, i, h);
+    else
+        h = blk_ffn(b, i, h, opt->act);
     if (opt->post_norms)
         h = blk_norm(b, h, TENSOR_FFN_POST_NORM, i);
     return blk_add(b, x, scaled(b, h));

@@ -48,6 +48,8 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
         .scale = b->hp->expert_scale,
         .act = opt->act,
         .router = model_weight(b->m, layer, TENSOR_FFN_GATE_INP, PART_WEIGHT),
+        .router_x = opt->router_x,
+        .factor = model_weight(b->m, layer, TENSOR_FFN_DOWN_EXPS, PART_SCALE),
         .router_bias = bias_of(b, layer, TENSOR_FFN_GATE_INP),
         .bias = choice_bias(b, layer),
         .gate = model_weight(b->m, layer, TENSOR_FFN_GATE_EXPS, PART_WEIGHT),

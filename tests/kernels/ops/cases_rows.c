@@ -396,8 +396,10 @@ int cases_ADD(int *ret_run)
 
 static double want_scale(const struct bed *b, int o, size_t r, size_t i)
 {
+    double factor = b->op.src[1].fmt ? (double)vec(b, 1, 0) : 1.0;
+
     (void)o;
-    return (double)src(b, 0, r, i) * (double)b->op.p.scale.s;
+    return (double)src(b, 0, r, i) * (double)b->op.p.scale.s * factor;
 }
 
 static double want_temperature(const struct bed *b, int o, size_t r, size_t i)
@@ -424,6 +426,7 @@ int cases_SCALE(int *ret_run)
             b.op.p.scale.temperature = 0.3f;
             b.op.p.scale.step = 4;
             b.run.pos = 30;
+            b.op.src[1] = bed_f32(&b, 1, 1);
         }
         bad += CHECK(b);
     }
@@ -583,7 +586,7 @@ static double want_router(const struct bed *b, int o, size_t r, size_t i)
     for (size_t k = 0; k < b->op.p.router.n_used; k++)
         sum += expert_weight(b, r, ids, k);
     return expert_weight(b, r, ids, i) / (b->op.p.router.normalise ? sum : 1.0) *
-           (double)b->op.p.router.scale;
+           (double)b->op.p.router.scale * (b->op.src[2].fmt ? (double)vec(b, 2, ids[i]) : 1.0);
 }
 
 int cases_ROUTER(int *ret_run)
@@ -611,6 +614,8 @@ int cases_ROUTER(int *ret_run)
             tensor_f32(&b.op.src[0], 3)[e] = 1.0f;
         if (variant & 4)
             b.op.src[1] = bed_f32(&b, n, 1);
+        if (variant % 3 == 1)
+            b.op.src[2] = bed_f32(&b, n, 1);
         bed_out(&b, 0, used, 11);
         bed_out(&b, 1, used, 11);
         b.run.rows = 11;

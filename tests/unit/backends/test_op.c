@@ -144,7 +144,7 @@ END_TEST
 
 START_TEST(an_input_too_many_is_refused)
 {
-    struct op op = {.kind = OP_SCALE};
+    struct op op = {.kind = OP_SOFTCAP, .p.softcap.cap = 1.0f};
 
     op.dst[0] = op.src[0] = f32(4, 4);
     accepted(&op);

@@ -1,0 +1,170 @@
+/*
+ * gemma4: Gemma 4 and, of its parts, Gemma 3n (Google DeepMind 2025; Kamath et
+ * al. 2025, arXiv 2503.19786): windows with heads and RoPE of their own; the
+ * last layers read the keys and values of earlier ones; each layer adds a gated
+ * embedding of its own; in the mixtures the dense part stands beside the
+ * experts, and the router sees the unscaled norm of their input.
+ */
+
+#include <math.h>
+
+#include "daemon/model/blocks/blocks.h"
+
+static const struct key_row keys[] = {
+    KEYS_TRANSFORMER,
+    {KEY_FEED_FORWARD_LENGTH, true},
+    {KEY_SWA_WINDOW, true},
+    {KEY_SWA_PATTERN, true},
+    {KEY_ROPE_BASE_SWA, false},
+    {KEY_KEY_LENGTH_SWA, true},
+    {KEY_VALUE_LENGTH_SWA, true},
+    {KEY_ROPE_DIMENSIONS_SWA, false},
+    {KEY_SHARED_KV_LAYERS, false},
+    {KEY_EMBEDDING_PER_LAYER, true},
+    {KEY_FINAL_SOFT_CAP, false},
+    {KEY_EXPERT_COUNT, false},
+    {KEY_EXPERT_USED_COUNT, false},
+    {KEY_EXPERT_FF, false},
+};
+
+static const struct tensor_row tensors[] = {
+    TENSORS_ENDS,
+    MATRIX(OUTPUT, OPTIONAL, DIM_EMBD, DIM_VOCAB),
+    VECTOR(ROPE_FREQS, OPTIONAL, DIM_ROT_HALF),
+    MATRIX(LAYERS_EMBD, EMBD_LAYER, DIM_EMBD_LAYERS, DIM_VOCAB),
+    MATRIX(LAYERS_PROJ, EMBD_LAYER, DIM_EMBD, DIM_EMBD_LAYERS),
+    VECTOR(LAYERS_NORM, EMBD_LAYER, DIM_EMBD_LAYER),
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD),
+    MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q),
+    MATRIX_IN(ATTENTION, ATTN_K, ALWAYS, DIM_EMBD, DIM_K),
+    MATRIX_IN(ATTENTION, ATTN_V, OPTIONAL, DIM_EMBD, DIM_V),
+    MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD),
+    VECTOR(ATTN_Q_NORM, ALWAYS, DIM_HEAD),
+    VECTOR_IN(ATTENTION, ATTN_K_NORM, ALWAYS, DIM_HEAD),
+    VECTOR(ATTN_POST_NORM, ALWAYS, DIM_EMBD),
+    VECTOR(FFN_NORM, ALWAYS, DIM_EMBD),
+    TENSORS_FFN(ALWAYS),
+    VECTOR(FFN_POST_NORM, ALWAYS, DIM_EMBD),
+    TENSORS_EXPERTS(MOE),
+    TENSOR_ROW(FFN_GATE_INP, PART_SCALE, NEED_MOE, USE_VECTOR, 0, DIM_EMBD),
+    TENSOR_ROW(FFN_DOWN_EXPS, PART_SCALE, NEED_MOE_OPTIONAL, USE_VECTOR, 0, DIM_EXPERT),
+    VECTOR(FFN_PRE_NORM_2, MOE, DIM_EMBD),
+    VECTOR(FFN_POST_NORM_1, MOE, DIM_EMBD),
+    VECTOR(FFN_POST_NORM_2, MOE, DIM_EMBD),
+    MATRIX(LAYER_GATE, EMBD_LAYER, DIM_EMBD, DIM_EMBD_LAYER),
+    MATRIX(LAYER_PROJ, EMBD_LAYER, DIM_EMBD_LAYER, DIM_EMBD),
+    VECTOR(LAYER_POST_NORM, EMBD_LAYER, DIM_EMBD),
+    VECTOR(LAYER_SCALE, OPTIONAL, DIM_NONE),
+};
+
+static unsigned kind(const struct hparams *hp, int layer)
+{
+    bool shared = (uint32_t)layer + hp->n_shared_kv >= hp->n_layers;
+
+    return (shared ? LAYER_SHARED : LAYER_ATTENTION) | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
+}
+
+/* Every kind of layer that shares must have one before it to share with. */
+static int check_shared(const struct hparams *hp, struct err *err)
+{
+    unsigned owners = 0, sharers = 0;
+
+    for (uint32_t i = 0; i < hp->n_layers; i++) {
+        unsigned bit = hp->layers[i].kind & LAYER_WINDOW ? 2 : 1;
+
+        if (hp->layers[i].kind & LAYER_SHARED)
+            sharers |= bit;
+        else
+            owners |= bit;
+    }
+    if (sharers & ~owners)
+        return err_set(err, ERR_FORMAT,
+                       "'gemma4.attention.shared_kv_layers' is %u: no earlier layer has keys and "
+                       "values for the last ones to share",
+                       hp->n_shared_kv);
+    return 0;
+}
+
+static int check(struct hparams *hp, struct err *err)
+{
+    int r = check_shared(hp, err);
+
+    if (r >= 0 && hp->n_expert)
+        r = arch_check_experts(hp, "gemma4", err);
+    hp->embedding_scale = sqrtf((float)hp->n_embd);
+    hp->attention_scale = 1.0f;
+    return r;
+}
+
+/* What the layer's own embedding is for the batch: of the tokens, and of their embeddings. */
+static graph_value own_embedding(struct build *b, int i)
+{
+    size_t n = b->hp->n_embd_layer, at = (size_t)i * n;
+    struct graph_weight proj =
+        graph_weight_part(model_weight(b->m, -1, TENSOR_LAYERS_PROJ, PART_WEIGHT), at, n);
+    struct graph_weight table =
+        graph_weight_columns(model_weight(b->m, -1, TENSOR_LAYERS_EMBD, PART_WEIGHT), at, n);
+    graph_value x = graph_matmul1(b->g, b->embedded, &proj, NULL);
+
+    x = graph_scale(b->g, x, 1.0f / sqrtf((float)b->hp->n_embd));
+    x = blk_rmsnorm(b, x, TENSOR_LAYERS_NORM, -1);
+    x = graph_add(b->g, x, graph_embed(b->g, &table, sqrtf((float)n)));
+    return blk_last(b, i, graph_scale(b->g, x, 1.0f / sqrtf(2.0f)));
+}
+
+static graph_value add_own(struct build *b, int i, graph_value x, graph_value own)
+{
+    graph_value h =
+        graph_matmul1(b->g, x, model_weight(b->m, i, TENSOR_LAYER_GATE, PART_WEIGHT), NULL);
+
+    h = graph_glu(b->g, OP_ACT_GELU, h, own);
+    h = graph_matmul1(b->g, h, model_weight(b->m, i, TENSOR_LAYER_PROJ, PART_WEIGHT), NULL);
+    return blk_add(b, x, blk_rmsnorm(b, h, TENSOR_LAYER_POST_NORM, i));
+}
+
+/* The dense part and the experts, each between norms of its own. */
+static graph_value mixture(struct build *b, int i, graph_value x)
+{
+    graph_value dense = blk_ffn(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i), OP_ACT_GELU);
+    graph_value seen = graph_rmsnorm(
+        b->g, x, model_weight(b->m, i, TENSOR_FFN_GATE_INP, PART_SCALE), b->hp->rms_eps, 0);
+    struct blk_moe opt = {.normalise = true, .act = OP_ACT_GELU, .router_x = &seen};
+    graph_value experts;
+
+    seen = graph_scale(b->g, seen, 1.0f / sqrtf((float)b->hp->n_embd));
+    experts = blk_moe(b, i, blk_rmsnorm(b, x, TENSOR_FFN_PRE_NORM_2, i), &opt);
+    return blk_add(b, blk_rmsnorm(b, dense, TENSOR_FFN_POST_NORM_1, i),
+                   blk_rmsnorm(b, experts, TENSOR_FFN_POST_NORM_2, i));
+}
+
+static graph_value layer(struct build *b, int i, graph_value x)
+{
+    const struct graph_weight *scale = model_weight(b->m, i, TENSOR_LAYER_SCALE, PART_WEIGHT);
+    graph_value own = b->hp->n_embd_layer ? own_embedding(b, i) : GRAPH_NONE;
+    graph_value h = blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i),
+                                  &(struct blk_attention){.qk_norm = true, .v_norm = true});
+
+    x = blk_add(b, x, blk_rmsnorm(b, h, TENSOR_ATTN_POST_NORM, i));
+    if (b->hp->layers[i].kind & LAYER_MOE)
+        h = mixture(b, i, x);
+    else
+        h = blk_ffn(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i), OP_ACT_GELU);
+    x = blk_add(b, x, blk_rmsnorm(b, h, TENSOR_FFN_POST_NORM, i));
+    if (own != GRAPH_NONE)
+        x = add_own(b, i, x, own);
+    return scale->t.fmt ? graph_scale_by(b->g, x, scale) : x;
+}
+
+const struct arch arch_gemma4 = {
+    .name = "gemma4",
+    .rope = OP_ROPE_NEOX,
+    .swa_unscaled = true,
+    .swa_rope_base = 10000.0f,
+    .keys = keys,
+    .n_keys = ARRAY_LEN(keys),
+    .tensors = tensors,
+    .n_tensors = ARRAY_LEN(tensors),
+    .kind = kind,
+    .check = check,
+    .layer = layer,
+};
