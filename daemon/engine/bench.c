@@ -126,7 +126,8 @@ static int run_depth(struct bench *b, unsigned which, struct err *err)
         if (spec->n_gen && r >= 0)
             r = measure(b, depth, spec->n_gen, 1, tg, err);
         events_job_progress(b->e, (struct job *)(uintptr_t)b->job, "measuring",
-                            which * spec->repeats + i + 1, spec->n_depths * spec->repeats);
+                            (size_t)which * spec->repeats + i + 1,
+                            (size_t)spec->n_depths * spec->repeats);
     }
     if (r >= 0 && spec->n_prompt)
         add_test(b, "pp", spec->n_prompt, depth, json_incref(pp));
