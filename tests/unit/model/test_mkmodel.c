@@ -20,7 +20,8 @@ static struct mkmodel small(const char *name)
 
     o.preset.n_layers = 2;
     o.preset.n_vocab = 300;
-    o.preset.n_embd = 512;
+    if (o.preset.n_embd < 2880) /* gpt-oss has a head of its own, which narrow ones have not */
+        o.preset.n_embd = 512;
     o.preset.n_ff = 512;
     o.preset.n_expert = o.preset.n_expert ? 8 : 0;
     o.preset.n_ff_exp = o.preset.n_ff_exp ? 256 : 0;
