@@ -239,15 +239,15 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
     if (r < 0)
         return r;
     r = ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
-    if (r < 0 && !(r == -ERR_CONFLICT && force))
+    if (r < 0 && r != -ERR_CONFLICT)
         return r;
     j = job_create(WORK_BUDGET, NULL, "");
     j->ram_bytes = ram_bytes;
     j->force = force;
-    if (r < 0)
+    if (r < 0) /* models have to give back: ENGINE's, at the end of a layer */
         return post(e, j, sink, jobs_budget);
-    /* At once, whatever is running: ENGINE has nothing to do with it. */
     id = open_job(e, j, sink);
     jobs_budget_done(e, j, 0);
+    notes_grow(e);
     return id;
 }

@@ -109,6 +109,7 @@ void notes_slot_known(struct engine *e, struct slot *s);
 void notes_slot_terms(struct engine *e, struct slot *s, const struct slot_terms *terms);
 void notes_slot_retired(struct engine *e, struct slot *s);
 void notes_cancel(struct engine *e, uint64_t id);
+void notes_grow(struct engine *e);
 void notes_stop(struct engine *e);
 /* ENGINE → LOOP: a retired slot that nothing refers to any more. */
 void notes_slot_gone(struct engine *e, struct slot *take_slot);
@@ -137,6 +138,18 @@ void loader_give_back(struct engine *e, struct work *work);
 void loader_unload(struct engine *e, struct slot *s, const char *why);
 /* Lets models whose time has come leave, and retired slots go back to LOOP; returns when to look again. */
 int64_t loader_expire(struct engine *e, int64_t now_ms);
+
+/* -- budget.c, ENGINE: between two layers ---------------------------------------------------------- */
+
+struct model;
+/* Of that many bytes, what a model leaves for requests. */
+size_t budget_headroom(const struct model *m, size_t bytes);
+/* What loaded models hold beyond their floors. */
+size_t budget_spare_bytes(const struct engine *e);
+/* Idle models first, then the one that works; returns what was freed. */
+size_t budget_shrink(struct engine *e, size_t bytes);
+/* There is more than before: a model that is not all resident may take it. */
+void budget_grow(struct engine *e);
 
 /* -- jobs.c, ENGINE ------------------------------------------------------------------------------ */
 

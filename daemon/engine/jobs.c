@@ -1,9 +1,11 @@
 /* Jobs that ENGINE does: load, unload, budget; see engine_priv.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/units.h"
 #include "daemon/engine/engine_priv.h"
 
 static void fail(struct engine *e, struct job *take_job, const struct err *err)
@@ -79,6 +81,7 @@ static void unloaded(struct engine *e, struct slot *s, struct job *take_job)
 
     if (s->model)
         loader_unload(e, s, "unloaded by hand");
+    budget_grow(e);
     events_job_done(e, take_job,
                     json_pack("{s:s, s:I}", "model", s->name, "bytes", (json_int_t)bytes), NULL);
 }
@@ -135,24 +138,59 @@ void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded)
                     NULL);
 }
 
+/* Idle models leave, if that is enough with what the others can give back; nobody leaves in vain. */
+static size_t make_idle_leave(struct engine *e, size_t to)
+{
+    size_t n = 0, used = ledger_used(e->opt.ledger, POOL_RAM);
+    struct slot *victim;
+
+    if (used - MIN(used, catalog_evictable_bytes(&e->catalog, NULL) + budget_spare_bytes(e)) > to)
+        return 0;
+    while (used - MIN(used, budget_spare_bytes(e)) > to &&
+           (victim = catalog_victim(&e->catalog, NULL))) {
+        loader_unload(e, victim, "the budget was lowered");
+        n++;
+        used = ledger_used(e->opt.ledger, POOL_RAM);
+    }
+    return n;
+}
+
+static int below_floor(struct engine *e, size_t to, struct err *err)
+{
+    size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+    size_t floor = used - MIN(used, budget_spare_bytes(e));
+    char want[24], least[24];
+
+    if (floor <= to)
+        return 0;
+    /* the ledger has written the sum per account */
+    snprintf(err->text, sizeof err->text,
+             "a budget of %s is below the %s that what is loaded needs at least; unload a model or "
+             "choose at least that",
+             units_format_size(to, want, sizeof want),
+             units_format_size(floor, least, sizeof least));
+    return -ERR_CONFLICT;
+}
+
 void jobs_budget(struct letter *l, void *engine)
 {
     struct engine *e = engine;
     struct job *j = job_of((struct work *)l);
     size_t n_unloaded = 0;
-    struct slot *victim;
     struct err err;
     int r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
 
-    /* Nobody leaves when it would not be enough. */
-    if (r == -ERR_CONFLICT &&
-        ledger_used(e->opt.ledger, POOL_RAM) - catalog_evictable_bytes(&e->catalog, NULL) <=
-            j->ram_bytes)
-        while (r == -ERR_CONFLICT && (victim = catalog_victim(&e->catalog, NULL))) {
-            loader_unload(e, victim, "the budget was lowered");
-            n_unloaded++;
+    if (r == -ERR_CONFLICT) {
+        if (j->force)
+            n_unloaded = make_idle_leave(e, j->ram_bytes);
+        r = below_floor(e, j->ram_bytes, &err);
+        if (r >= 0) {
+            size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+
+            budget_shrink(e, used - MIN(used, j->ram_bytes));
             r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
         }
+    }
     if (r < 0)
         fail(e, j, &err);
     else

@@ -15,10 +15,6 @@
  */
 #define CTX_ENOUGH 8192
 
-/* Left free for requests when the budget decides the context: their texts, ids and samplers. */
-#define HEADROOM_BYTES     ((size_t)16 << 20)
-#define HEADROOM_PER_TOKEN ((size_t)40) /* of the vocabulary */
-
 /* Progress goes up this often at most. */
 #define PROGRESS_EVERY_MS 100
 
@@ -54,40 +50,46 @@ static void on_progress(void *arg, size_t done, size_t total)
     }
 }
 
+/* Between two layers: a change of the budget does not wait for a token. */
 static void on_tick(void *arg)
 {
     worker_alive(arg);
+    worker_read_mail(arg);
 }
 
-/* What is free, less what requests will want. */
-static size_t free_for_context(const struct engine *e, const struct model *m, size_t more)
-{
-    size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM) + more;
-    struct model_info info;
-    size_t headroom;
-
-    model_info(m, &info);
-    headroom = HEADROOM_BYTES + info.n_vocab * HEADROOM_PER_TOKEN;
-    return bytes - MIN(headroom, bytes / 8);
-}
-
-static int plan(const struct engine *e, struct model *m, const struct model_options *o, size_t more,
+/*
+ * With what is free and `more`.  A model whose context the budget decides, or
+ * that is not all resident, leaves something for requests if it can.
+ */
+static int plan(const struct engine *e, struct model *m, struct model_options *o, size_t more,
                 struct model_plan *ret, struct err *err)
 {
-    size_t bytes =
-        o->n_ctx ? ledger_free_bytes(e->opt.ledger, POOL_RAM) + more : free_for_context(e, m, more);
+    size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM) + more;
+    size_t less = bytes - budget_headroom(m, bytes);
+    bool ctx_given = o->n_ctx != 0;
+    int r =
+        model_plan(m, o, e->opt.backend_ops, e->opt.backend, ctx_given ? bytes : less, ret, err);
 
-    return model_plan(m, o, e->opt.backend_ops, e->opt.backend, bytes, ret, err);
+    o->bytes = ctx_given ? bytes : less;
+    if (r < 0 || !ctx_given || !ret->fits || ret->placement.mode == PLACEMENT_ALL)
+        return r;
+    r = model_plan(m, o, e->opt.backend_ops, e->opt.backend, less, ret, err);
+    if (r >= 0 && !ret->fits)
+        return model_plan(m, o, e->opt.backend_ops, e->opt.backend, bytes, ret, err);
+    o->bytes = less;
+    return r;
 }
 
 static bool good_enough(const struct model_plan *p)
 {
-    return p->fits && (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
+    bool resident = p->placement.mode == PLACEMENT_ALL || p->placement.mode == PLACEMENT_ROWS;
+
+    return p->fits && resident && (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
 }
 
 /*
- * Lets idle models leave, least recently used first, until the model fits; no
- * one leaves in vain.  Fixes the context.  What does not fit in the end is
+ * Lets idle models leave, least recently used first, until the model fits as a
+ * whole; no one leaves in vain.  Fixes the context.  What does not fit in the end is
  * refused by model_load, which has the sum.
  */
 static int make_room(struct engine *e, struct slot *s, struct model *m, struct model_options *o,
@@ -120,7 +122,6 @@ static int read_model(struct engine *e, struct work *work, struct model *m, size
     struct loading l = {.e = e, .work = work};
     struct model_options o = {
         .n_ctx = s->terms.n_ctx, .n_batch = e->opt.n_batch, .n_out = 1, .kv = s->terms.kv};
-    struct model_plan p;
     int r = make_room(e, s, m, &o, err);
 
     if (r < 0)
@@ -130,11 +131,8 @@ static int read_model(struct engine *e, struct work *work, struct model *m, size
     if (r < 0)
         return r;
     model_set_tick(m, on_tick, e);
-    o.n_ctx = model_n_ctx(m);
-    r = model_plan(m, &o, e->opt.backend_ops, e->opt.backend, SIZE_MAX, &p, err);
-    if (r >= 0)
-        *ret_charged = p.total;
-    return r;
+    *ret_charged = model_held_bytes(m);
+    return 0;
 }
 
 static int cancelled(const struct work *work, struct err *err)
@@ -271,6 +269,7 @@ int64_t loader_expire(struct engine *e, int64_t now_ms)
             break;
         }
         loader_unload(e, s, s->retired ? "it is no longer known" : "its time to live has passed");
+        budget_grow(e);
     }
     bury(e);
     return next_ms;

@@ -64,6 +64,12 @@ static void on_cancel(struct letter *l, void *engine)
     free(n);
 }
 
+static void on_grow(struct letter *l, void *engine)
+{
+    budget_grow(engine);
+    free(l);
+}
+
 static void on_stop(struct letter *l, void *engine)
 {
     struct engine *e = engine;
@@ -101,6 +107,11 @@ void notes_slot_retired(struct engine *e, struct slot *s)
 void notes_cancel(struct engine *e, uint64_t id)
 {
     post(e->inbox, on_cancel, (struct note){.id = id});
+}
+
+void notes_grow(struct engine *e)
+{
+    post(e->inbox, on_grow, (struct note){0});
 }
 
 void notes_stop(struct engine *e)

@@ -193,6 +193,9 @@ int run_charge(struct run *r, enum account account, size_t bytes, struct err *er
         loader_unload(e, victim, "a request needs its memory");
         rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
     }
+    /* … and slots of experts less than a request. */
+    if (rc == -ERR_NOMEM && budget_shrink(e, bytes) >= bytes)
+        rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
     if (rc >= 0)
         *(account == ACCOUNT_SCRATCH ? &r->charged_scratch : &r->charged_requests) += bytes;
     return rc;

@@ -72,7 +72,7 @@ after=$(rnbctl --json memory | field pools.0.used)
 
 # Too large: load, request and plan give the same sum.
 rnbctl unload tiny >/dev/null
-rnbctl budget ram=40MiB >/dev/null
+rnbctl budget ram=5MiB >/dev/null
 py <<'P'
 c = Rpc()
 plan = c.call("model.plan", target="slow", ctx=4096)["result"]

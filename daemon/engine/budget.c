@@ -1,0 +1,105 @@
+/* A budget that changes under loaded models: who gives back, who grows; see engine_priv.h. */
+#include "common/alloc.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "daemon/engine/engine_priv.h"
+
+/* Left free for requests by models that could take it all: their texts, ids and samplers. */
+#define HEADROOM_BYTES     ((size_t)16 << 20)
+#define HEADROOM_PER_TOKEN ((size_t)40) /* of the vocabulary */
+
+size_t budget_headroom(const struct model *m, size_t bytes)
+{
+    struct model_info info;
+
+    model_info(m, &info);
+    return MIN(HEADROOM_BYTES + info.n_vocab * HEADROOM_PER_TOKEN, bytes / 8);
+}
+
+static size_t spare(const struct slot *s)
+{
+    size_t held, floor;
+
+    if (!s->model)
+        return 0;
+    held = model_held_bytes(s->model);
+    floor = model_floor_bytes(s->model);
+    return held > floor ? held - floor : 0;
+}
+
+size_t budget_spare_bytes(const struct engine *e)
+{
+    size_t sum = 0;
+
+    for (const struct slot *s = e->catalog.first; s; s = s->next)
+        sum += spare(s);
+    return sum;
+}
+
+static void publish(struct engine *e, struct slot *s)
+{
+    s->charged_bytes = model_held_bytes(s->model);
+    slot_publish(&e->catalog, s);
+}
+
+/* Of the idle ones (or the busy ones), the one used longest ago that has something to give. */
+static struct slot *giver(const struct engine *e, bool idle)
+{
+    struct slot *oldest = NULL;
+
+    for (struct slot *s = e->catalog.first; s; s = s->next)
+        if (spare(s) && slot_idle(s) == idle && (!oldest || s->used_at_us < oldest->used_at_us))
+            oldest = s;
+    return oldest;
+}
+
+static size_t shrink_one(struct engine *e, struct slot *s, size_t bytes)
+{
+    size_t held = model_held_bytes(s->model), now;
+    size_t to = held - MIN(bytes, spare(s));
+    char was[24], is[24];
+    struct err err;
+
+    if (model_resize(s->model, to, &err) < 0)
+        log_warning("a model could not give back memory", "model='%s': %s", s->name, err.text);
+    publish(e, s);
+    now = model_held_bytes(s->model);
+    log_info("model gives back memory", "model='%s' held=%s now=%s", s->name,
+             units_format_size(held, was, sizeof was), units_format_size(now, is, sizeof is));
+    return held > now ? held - now : 0;
+}
+
+size_t budget_shrink(struct engine *e, size_t bytes)
+{
+    size_t freed = 0;
+
+    for (int idle = 1; idle >= 0; idle--)
+        for (struct slot *s; freed < bytes && (s = giver(e, idle));) {
+            size_t n = shrink_one(e, s, bytes - freed);
+
+            if (!n)
+                break;
+            freed += n;
+        }
+    return freed;
+}
+
+/* The one that works, else the one used last, takes what is free. */
+void budget_grow(struct engine *e)
+{
+    struct slot *best = NULL;
+    size_t bytes, headroom;
+
+    for (struct slot *s = e->catalog.first; s; s = s->next)
+        if (s->model && (!best || (s->users > 0) > (best->users > 0) ||
+                         ((s->users > 0) == (best->users > 0) && s->used_at_us > best->used_at_us)))
+            best = s;
+    if (!best)
+        return;
+    bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
+    headroom = budget_headroom(best->model, ledger_budget(e->opt.ledger, POOL_RAM));
+    if (bytes <= headroom)
+        return;
+    model_resize(best->model, model_held_bytes(best->model) + bytes - headroom, NULL);
+    publish(e, best);
+}
