@@ -69,6 +69,8 @@ static inline void attn_group_init(const struct attn *a, size_t q, size_t n_q, f
         g->all = (struct attn_span){KERNELS_CHUNK, KERNELS_CHUNK};
 }
 
+#ifdef ATTN_KEYS /* the rest is a tier's: by itself this header has nothing to load with */
+
 /* The values [from, to) into n_q outputs, beginning with that of query i of the group. */
 ATTN_INLINE void attn_values(const struct attn *a, const struct attn_group *g, size_t i, size_t n_q,
                              size_t from, size_t to, struct attn_rows v, attn_load_fn *load)
@@ -282,3 +284,5 @@ static inline bool attn_is_short(const struct attn *a)
         for (; q < a->n_q; q++)                                                                    \
             attn_direct(a, q, 1, load);                                                            \
     }
+
+#endif

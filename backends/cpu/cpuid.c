@@ -24,21 +24,47 @@ static const struct {
 };
 #define N_TIERS (sizeof(tier_names) / sizeof(tier_names[0]))
 
+unsigned cpu_tiers_of_x86(unsigned features)
+{
+    const unsigned avx2 = CPU_AVX2 | CPU_FMA | CPU_F16C;
+    const unsigned avx512 = avx2 | CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL |
+                            CPU_AVX512VNNI | CPU_AVX512VBMI | CPU_GFNI;
+    unsigned tiers = TIER_scalar;
+
+    if ((features & avx2) == avx2)
+        tiers |= TIER_avx2;
+    if ((features & avx512) == avx512)
+        tiers |= TIER_avx512;
+    return tiers;
+}
+
+#if defined(__x86_64__)
+/* The builtin asks the operating system (XCR0) too, not the processor alone. */
+static unsigned features_of_x86(void)
+{
+    unsigned f = 0;
+
+    __builtin_cpu_init();
+    f |= __builtin_cpu_supports("avx2") ? CPU_AVX2 : 0;
+    f |= __builtin_cpu_supports("fma") ? CPU_FMA : 0;
+    f |= __builtin_cpu_supports("f16c") ? CPU_F16C : 0;
+    f |= __builtin_cpu_supports("avx512f") ? CPU_AVX512F : 0;
+    f |= __builtin_cpu_supports("avx512bw") ? CPU_AVX512BW : 0;
+    f |= __builtin_cpu_supports("avx512dq") ? CPU_AVX512DQ : 0;
+    f |= __builtin_cpu_supports("avx512vl") ? CPU_AVX512VL : 0;
+    f |= __builtin_cpu_supports("avx512vnni") ? CPU_AVX512VNNI : 0;
+    f |= __builtin_cpu_supports("avx512vbmi") ? CPU_AVX512VBMI : 0;
+    f |= __builtin_cpu_supports("gfni") ? CPU_GFNI : 0;
+    return f;
+}
+#endif
+
 unsigned cpu_tiers(void)
 {
     unsigned tiers = TIER_scalar;
 
 #if defined(__x86_64__)
-    /* The builtin asks the operating system (XCR0) too, not the processor alone. */
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("f16c"))
-        tiers |= TIER_avx2;
-    if ((tiers & TIER_avx2) && __builtin_cpu_supports("avx512f") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni") &&
-        __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("gfni"))
-        tiers |= TIER_avx512;
+    tiers = cpu_tiers_of_x86(features_of_x86());
 #elif defined(__aarch64__)
     tiers |= TIER_neon; /* part of the architecture's baseline */
     if (getauxval(AT_HWCAP) & HWCAP_ASIMDDP)
@@ -102,6 +128,11 @@ static int first_sibling(int cpu, const cpu_set_t *set, size_t set_bytes)
     return cpu;
 }
 
+bool cpu_is_core(int cpu, const cpu_set_t *usable, size_t usable_bytes)
+{
+    return first_sibling(cpu, usable, usable_bytes) == cpu;
+}
+
 /* The affinity mask already holds what the cgroup's cpuset leaves us. */
 unsigned cpu_default_threads(void)
 {
@@ -116,7 +147,7 @@ unsigned cpu_default_threads(void)
         CPU_ZERO_S(bytes, set);
         if (sched_getaffinity(0, bytes, set) == 0)
             for (int i = 0; i < cpus; i++)
-                if (CPU_ISSET_S((size_t)i, bytes, set) && first_sibling(i, set, bytes) == i)
+                if (CPU_ISSET_S((size_t)i, bytes, set) && cpu_is_core(i, set, bytes))
                     n++;
         CPU_FREE(set);
     }

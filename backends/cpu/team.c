@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backends/cpu/cpuid.h"
 #include "common/alloc.h"
 #include "common/thread.h"
 
@@ -30,7 +31,7 @@ struct gate {
 struct member {
     struct team *team;
     unsigned id;
-    int core; /* -1: not pinned */
+    cpu_set_t place; /* empty: anywhere */
     pthread_t thread;
 };
 
@@ -93,18 +94,6 @@ void team_barrier(struct team *t)
     gate_open(&t->barrier);
 }
 
-static void pin(int core)
-{
-    cpu_set_t set;
-
-    if (core < 0)
-        return;
-    CPU_ZERO(&set);
-    CPU_SET(core, &set);
-    /* A refusal costs speed only. */
-    (void)sched_setaffinity(0, sizeof(set), &set);
-}
-
 static void *member_run(void *arg)
 {
     struct member *m = arg;
@@ -113,7 +102,9 @@ static void *member_run(void *arg)
 
     snprintf(name, sizeof(name), "team-%u", m->id);
     thread_take_role(THREAD_TEAM, name);
-    pin(m->core);
+    /* A refusal costs speed only. */
+    if (CPU_COUNT(&m->place))
+        (void)sched_setaffinity(0, sizeof(m->place), &m->place);
     for (uint32_t job = 0;; job++) {
         gate_wait(&t->job, job, t->spin);
         if (!t->fn)
@@ -123,39 +114,36 @@ static void *member_run(void *arg)
     }
 }
 
-/* True for the first hardware thread of its core (or where the system does not say). */
-static int is_first_sibling(int cpu)
+void team_place(const cpu_set_t *usable, const cpu_set_t *cores, unsigned threads, unsigned thread,
+                cpu_set_t *ret_place)
 {
-    char path[96], text[32] = "";
-    FILE *f;
+    unsigned at = 0;
 
-    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
-             cpu);
-    f = fopen(path, "re");
-    if (!f)
-        return 1;
-    if (!fgets(text, sizeof(text), f))
-        text[0] = '\0';
-    fclose(f);
-    return !text[0] || strtol(text, NULL, 10) == cpu;
+    *ret_place = threads < (unsigned)CPU_COUNT(cores) ? *cores : *usable;
+    if (threads < (unsigned)CPU_COUNT(cores) || threads > (unsigned)CPU_COUNT(usable))
+        return;
+    CPU_ZERO(ret_place);
+    for (int sibling = 0; sibling < 2; sibling++)
+        for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+            if (CPU_ISSET(cpu, usable) &&
+                (sibling ? !CPU_ISSET(cpu, cores) : CPU_ISSET(cpu, cores)) && at++ == thread)
+                CPU_SET(cpu, ret_place);
 }
 
-/* Cores for members, physical ones first (0 is the caller and takes none); how many are allowed. */
-static unsigned choose_cores(struct team *t)
+/* Places for all members; how many processors there are. */
+static unsigned choose_places(struct team *t)
 {
-    cpu_set_t set;
-    unsigned n = 0;
+    cpu_set_t usable, cores;
 
-    if (sched_getaffinity(0, sizeof(set), &set) < 0)
+    CPU_ZERO(&cores);
+    if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
         return 0;
-    for (int sibling = 0; sibling < 2; sibling++)
-        for (int cpu = 0; cpu < CPU_SETSIZE && n < t->n; cpu++)
-            if (CPU_ISSET(cpu, &set) && is_first_sibling(cpu) == !sibling)
-                t->members[n++].core = cpu;
-    if (n < t->n)
-        for (unsigned i = 0; i < t->n; i++)
-            t->members[i].core = -1;
-    return (unsigned)CPU_COUNT(&set);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &usable) && cpu_is_core(cpu, &usable, sizeof(usable)))
+            CPU_SET(cpu, &cores);
+    for (unsigned i = 1; i < t->n; i++)
+        team_place(&usable, &cores, t->n, i, &t->members[i].place);
+    return (unsigned)CPU_COUNT(&usable);
 }
 
 int team_create(unsigned threads, struct team **ret_team, struct err *err)
@@ -170,7 +158,7 @@ int team_create(unsigned threads, struct team **ret_team, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for the compute threads; free some and retry");
     *t = (struct team){.n = threads};
     t->members = XNEW_ARRAY(struct member, threads);
-    t->spin = choose_cores(t) >= threads ? SPIN_PAUSES : SPIN_PAUSES_OVER;
+    t->spin = choose_places(t) >= threads ? SPIN_PAUSES : SPIN_PAUSES_OVER;
 
     for (unsigned i = 1; i < threads; i++) {
         int e;

@@ -7,9 +7,11 @@
  * thread spins for some tens of microseconds and then sleeps on a futex, so an
  * idle team costs nothing and more threads than cores still make progress.
  *
- * Threads other than the caller are pinned to cores of their own when the
- * affinity mask has enough of them; the caller's affinity is left alone,
- * because threads that it starts would inherit it.
+ * Threads other than the caller keep to physical cores of the affinity mask:
+ * to any of them while there are more cores than threads, so that another
+ * process on one core pushes them to an idle one; else each to its own.  The
+ * caller's affinity is left alone, because threads that it starts would
+ * inherit it.
  *
  * Thread: create, run and destroy from one thread (ENGINE); barrier from
  * within a running function.  Nothing here allocates, locks or logs but
@@ -17,6 +19,7 @@
  */
 #pragma once
 
+#include <sched.h>
 #include <stddef.h>
 
 #include "common/err.h"
@@ -32,6 +35,14 @@ void team_destroy(struct team *t);
 unsigned team_threads(const struct team *t);
 void team_run(struct team *t, team_fn *fn, void *arg);
 void team_barrier(struct team *t);
+
+/*
+ * Where a thread of a team may run: on any of the cores (one processor of each
+ * physical core) while there are more of them than threads; else on a core,
+ * then a sibling, of its own; anywhere usable with more threads than processors.
+ */
+void team_place(const cpu_set_t *usable, const cpu_set_t *cores, unsigned threads, unsigned thread,
+                cpu_set_t *ret_place);
 
 /* The part [*ret_from, *ret_to) of n that falls to one of n_threads, cut at multiples of unit. */
 static inline void team_share(size_t n, size_t unit, unsigned thread, unsigned n_threads,

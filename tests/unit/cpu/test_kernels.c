@@ -53,6 +53,25 @@ START_TEST(a_mask_is_called_by_its_widest_tier)
 }
 END_TEST
 
+START_TEST(a_processor_gets_the_widest_tier_that_it_has_all_of)
+{
+    const unsigned haswell = CPU_AVX2 | CPU_FMA | CPU_F16C; /* Zen 1 to 3, Alder Lake, too */
+    const unsigned skylake_x = haswell | CPU_AVX512F | CPU_AVX512BW | CPU_AVX512DQ | CPU_AVX512VL;
+    const unsigned cascade_lake = skylake_x | CPU_AVX512VNNI;
+    const unsigned ice_lake = cascade_lake | CPU_AVX512VBMI | CPU_GFNI; /* Zen 4, 5, too */
+
+    ck_assert_uint_eq(cpu_tiers_of_x86(0), TIER_scalar);
+    ck_assert_uint_eq(cpu_tiers_of_x86(CPU_AVX2 | CPU_FMA), TIER_scalar);
+    ck_assert_uint_eq(cpu_tiers_of_x86(haswell), TIER_scalar | TIER_avx2);
+    ck_assert_uint_eq(cpu_tiers_of_x86(haswell | CPU_GFNI), TIER_scalar | TIER_avx2);
+    ck_assert_uint_eq(cpu_tiers_of_x86(skylake_x), TIER_scalar | TIER_avx2);
+    ck_assert_uint_eq(cpu_tiers_of_x86(cascade_lake), TIER_scalar | TIER_avx2);
+    ck_assert_uint_eq(cpu_tiers_of_x86(cascade_lake | CPU_AVX512VBMI), TIER_scalar | TIER_avx2);
+    ck_assert_uint_eq(cpu_tiers_of_x86(ice_lake), TIER_scalar | TIER_avx2 | TIER_avx512);
+    ck_assert_uint_eq(cpu_tiers_of_x86(ice_lake & ~(unsigned)CPU_AVX2), TIER_scalar);
+}
+END_TEST
+
 START_TEST(default_threads_are_within_the_affinity)
 {
     cpu_set_t set;
@@ -144,6 +163,7 @@ TCase *tcase_cpu_kernels(void)
     tcase_add_test(tc, a_cap_never_adds_what_the_machine_lacks);
     tcase_add_test(tc, a_name_that_is_no_tier_gives_an_empty_mask);
     tcase_add_test(tc, a_mask_is_called_by_its_widest_tier);
+    tcase_add_test(tc, a_processor_gets_the_widest_tier_that_it_has_all_of);
     tcase_add_test(tc, default_threads_are_within_the_affinity);
     tcase_add_test(tc, one_core_left_is_one_thread);
     tcase_add_test(tc, the_scalar_tier_multiplies_every_format);

@@ -74,6 +74,50 @@ START_TEST(nobody_passes_a_barrier_before_all_are_there)
 }
 END_TEST
 
+/* Four cores of two hardware threads each: 0 … 3, and their siblings 4 … 7. */
+static cpu_set_t place_of(unsigned threads, unsigned thread)
+{
+    cpu_set_t usable, cores, place;
+
+    CPU_ZERO(&usable);
+    CPU_ZERO(&cores);
+    for (int cpu = 0; cpu < 8; cpu++)
+        CPU_SET(cpu, &usable);
+    for (int cpu = 0; cpu < 4; cpu++)
+        CPU_SET(cpu, &cores);
+    team_place(&usable, &cores, threads, thread, &place);
+    return place;
+}
+
+START_TEST(threads_move_among_cores_while_some_are_spare)
+{
+    cpu_set_t place = place_of(3, 1);
+
+    ck_assert_int_eq(CPU_COUNT(&place), 4);
+    ck_assert(CPU_ISSET(3, &place) && !CPU_ISSET(4, &place));
+}
+END_TEST
+
+START_TEST(as_many_threads_as_cores_have_one_each_and_siblings_come_last)
+{
+    for (unsigned threads = 4; threads <= 8; threads++)
+        for (unsigned thread = 0; thread < threads; thread++) {
+            cpu_set_t place = place_of(threads, thread);
+
+            ck_assert_int_eq(CPU_COUNT(&place), 1);
+            ck_assert(CPU_ISSET(thread, &place));
+        }
+}
+END_TEST
+
+START_TEST(more_threads_than_processors_go_anywhere)
+{
+    cpu_set_t place = place_of(9, 8);
+
+    ck_assert_int_eq(CPU_COUNT(&place), 8);
+}
+END_TEST
+
 /* Longer than the spin: the team is asleep when the next run comes. */
 START_TEST(a_team_that_sleeps_wakes_for_the_next_run)
 {
@@ -170,5 +214,8 @@ TCase *tcase_cpu_team(void)
     tcase_add_test(tc, more_threads_than_cores_are_not_pinned);
     tcase_add_test(tc, an_impossible_number_of_threads_is_refused);
     tcase_add_test(tc, shares_cover_everything_once_in_whole_units);
+    tcase_add_test(tc, threads_move_among_cores_while_some_are_spare);
+    tcase_add_test(tc, as_many_threads_as_cores_have_one_each_and_siblings_come_last);
+    tcase_add_test(tc, more_threads_than_processors_go_anywhere);
     return tc;
 }
