@@ -12,6 +12,7 @@
 #include "common/thread.h"
 #include "common/units.h"
 #include "daemon/control/control.h"
+#include "daemon/ease.h"
 #include "daemon/engine/engine.h"
 #include "daemon/http/http.h"
 #include "daemon/known.h"
@@ -34,6 +35,7 @@ struct rnbd {
     struct http *http;
     struct event *engine_event;
     struct event *tick;
+    struct ease *ease; /* NULL: the budget stays as it was set */
     struct service_signals *signals;
     struct service_watchdog *watchdog;
     int64_t started_ms;
@@ -105,6 +107,7 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
     (void)fd;
     (void)what;
     status_line(d);
+    ease_tick(d->ease);
     if (d->stop_at_ms && (engine_idle(d->engine) || clock_ms() >= d->stop_at_ms))
         event_base_loopexit(d->base, NULL);
 }
@@ -130,6 +133,19 @@ static void exchange_models(struct settings *now, struct settings *fresh)
     fresh->n_models = old.n_models;
     fresh->cap_models = old.cap_models;
     fresh->models_dir = old.models_dir;
+}
+
+/* As the setting says; a kernel that does not tell is no reason not to serve. */
+static void watch_pressure(struct rnbd *d)
+{
+    struct err err;
+
+    if (!d->settings.give_way) {
+        ease_destroy(d->ease);
+        d->ease = NULL;
+    } else if (!d->ease && ease_create(d->engine, d->ledger, &d->ease, &err) < 0) {
+        log_notice("the budget stays as it is when memory is short", "reason=\"%s\"", err.text);
+    }
 }
 
 /* All or nothing: what can be refused comes first. */
@@ -158,6 +174,8 @@ static int apply(struct rnbd *d, struct settings *fresh, struct err *err)
     d->settings.log_level = fresh->log_level;
     d->settings.ram_bytes = fresh->ram_bytes;
     d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
+    d->settings.give_way = fresh->give_way;
+    watch_pressure(d);
     return 0;
 }
 
@@ -288,6 +306,7 @@ static int open_rooms(struct rnbd *d, struct err *err)
     event_add(d->engine_event, NULL);
     d->tick = event_new(d->base, -1, EV_PERSIST, on_tick, d);
     event_add(d->tick, &every);
+    watch_pressure(d);
     d->watchdog = service_watchdog_start(d->base, is_alive, d);
     return 0;
 }
@@ -302,6 +321,7 @@ static void close_rooms(struct rnbd *d)
     http_destroy(d->http);
     control_destroy(d->control);
     service_signals_stop(d->signals);
+    ease_destroy(d->ease);
     engine_destroy(d->engine);
     if (d->backend)
         d->device.ops->close(d->backend);

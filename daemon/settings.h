@@ -26,6 +26,7 @@ struct settings {
     int log_level;
     int64_t stop_timeout_ms;
     uint64_t ram_bytes;
+    int give_way; /* to other programs, while memory is short */
     char *cpu;
     char *models_dir;
     struct backend_options backend;

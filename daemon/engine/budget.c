@@ -36,10 +36,21 @@ size_t budget_spare_bytes(const struct engine *e)
     return sum;
 }
 
+void budget_tell_spare(struct engine *e)
+{
+    atomic_store_explicit(&e->stat_spare_bytes, budget_spare_bytes(e), memory_order_relaxed);
+}
+
+size_t engine_spare_bytes(const struct engine *e)
+{
+    return atomic_load_explicit(&e->stat_spare_bytes, memory_order_relaxed);
+}
+
 static void publish(struct engine *e, struct slot *s)
 {
     s->charged_bytes = model_held_bytes(s->model);
     slot_publish(&e->catalog, s);
+    budget_tell_spare(e);
 }
 
 /* Of the idle ones (or the busy ones), the one used longest ago that has something to give. */
@@ -94,6 +105,7 @@ void budget_grow(struct engine *e)
         if (s->model && (!best || (s->users > 0) > (best->users > 0) ||
                          ((s->users > 0) == (best->users > 0) && s->used_at_us > best->used_at_us)))
             best = s;
+    budget_tell_spare(e); /* a model may have left */
     if (!best)
         return;
     bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);

@@ -290,6 +290,9 @@ int64_t engine_bench(struct engine *e, const char *target, const struct bench_sp
 /* The caller left: no more callbacks; a load that nobody else waits for is cancelled. */
 void engine_job_abandon(struct engine *e, int64_t job);
 
+/* What loaded models could give back and still run: as it was when ENGINE last looked. */
+size_t engine_spare_bytes(const struct engine *e);
+
 /* -- budget and reports: at once -------------------------------------------------------- */
 
 /* Below what is in use: idle models leave first if that is enough with force; else ERR_CONFLICT with the sum. */

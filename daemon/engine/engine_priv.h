@@ -65,6 +65,7 @@ struct engine {
     /* Any thread. */
     _Atomic int64_t
         stat_alive_ms; /* ENGINE's last sign of life; INT64_MAX while it waits for work */
+    _Atomic size_t stat_spare_bytes; /* of loaded models, above their floors */
     _Atomic size_t stat_rss_bytes;
     _Atomic int64_t stat_rss_asked_ms;
     pthread_mutex_t stats_lock; /* a leaf */
@@ -150,6 +151,8 @@ size_t budget_spare_bytes(const struct engine *e);
 size_t budget_shrink(struct engine *e, size_t bytes);
 /* There is more than before: a model that is not all resident may take it. */
 void budget_grow(struct engine *e);
+/* For LOOP to see. */
+void budget_tell_spare(struct engine *e);
 
 /* -- jobs.c, ENGINE ------------------------------------------------------------------------------ */
 

@@ -15,6 +15,7 @@
 #define SOME_PRESSES 20.0 /* some task waited: the machine is short */
 #define FULL_PRESSES 5.0  /* all did: it stands still for that long */
 #define SOME_CALM    1.0
+#define SHORT        0.10 /* of the machine is available, or less */
 
 #define STEP_DIVISOR 16   /* of the budget, by step */
 #define LOWER_MS     2000 /* between steps down: what a step gave back must show first */
@@ -23,7 +24,7 @@
 
 int pressure_parse(const char *text, struct pressure_sample *ret, struct err *err)
 {
-    struct pressure_sample s = {0};
+    struct pressure_sample s = {.available = -1};
     unsigned long long some_us, full_us = 0;
     const char *full = strstr(text, "full ");
 
@@ -40,6 +41,28 @@ int pressure_parse(const char *text, struct pressure_sample *ret, struct err *er
     return 0;
 }
 
+static double number_behind(const char *text, const char *key)
+{
+    const char *p = strstr(text, key);
+
+    return p ? strtod(p + strlen(key), NULL) : 0;
+}
+
+static double available(const char *meminfo)
+{
+    struct str text = {0};
+    double share = -1;
+
+    if (file_read_all(meminfo, 65536, &text, NULL) >= 0) {
+        double all = number_behind(str_text(&text), "MemTotal:");
+
+        if (all > 0)
+            share = number_behind(str_text(&text), "MemAvailable:") / all;
+    }
+    str_clear(&text);
+    return share;
+}
+
 int pressure_sample(const struct pressure_source *s, struct pressure_sample *ret, struct err *err)
 {
     struct str text = {0};
@@ -47,13 +70,15 @@ int pressure_sample(const struct pressure_source *s, struct pressure_sample *ret
 
     if (r >= 0)
         r = pressure_parse(str_text(&text), ret, err);
+    if (r >= 0 && s->meminfo[0])
+        ret->available = available(s->meminfo);
     str_clear(&text);
     return r;
 }
 
 int pressure_open(const char *root, struct pressure_source *ret, struct err *err)
 {
-    struct pressure_source s = {""};
+    struct pressure_source s = {"", ""};
     struct pressure_sample sample;
     char group[400];
 
@@ -64,6 +89,7 @@ int pressure_open(const char *root, struct pressure_source *ret, struct err *err
             goto found;
     }
     snprintf(s.path, sizeof s.path, "%s/proc/pressure/memory", root);
+    snprintf(s.meminfo, sizeof s.meminfo, "%s/proc/meminfo", root);
     if (pressure_sample(&s, &sample, NULL) < 0)
         return err_set(err, ERR_UNSUPPORTED,
                        "this kernel does not say how long tasks wait for memory (no PSI)");
@@ -99,14 +125,15 @@ void pressure_decide(struct pressure_state *s, const struct pressure_input *in,
     int64_t ms = s->sampled_ms ? in->now_ms - s->sampled_ms : 0;
     double some = percent(since(in->sample.some_us, s->some_us), ms);
     double full = percent(since(in->sample.full_us, s->full_us), ms);
-    bool presses = ms > 0 && (some >= SOME_PRESSES || full >= FULL_PRESSES);
+    bool is_short = in->sample.available < 0 || in->sample.available <= SHORT;
+    bool presses = ms > 0 && is_short && (some >= SOME_PRESSES || full >= FULL_PRESSES);
     size_t floor = MIN(in->floor_bytes, in->budget_bytes);
     size_t before;
 
     /* a budget that was set anew, or a floor that rose, may leave less to take */
     s->lowered_bytes = MIN(s->lowered_bytes, in->budget_bytes - floor);
     before = s->lowered_bytes;
-    if (presses || some >= SOME_CALM)
+    if (presses || (is_short && some >= SOME_CALM))
         s->calm_since_ms = 0;
     else if (!s->calm_since_ms)
         s->calm_since_ms = in->now_ms;

@@ -22,10 +22,14 @@ struct pressure_sample {
     double full_avg10; /* … in which all did */
     uint64_t some_us;  /* since boot */
     uint64_t full_us;
+    double
+        available; /* share of the machine's memory; −1: no matter.  Tasks that wait within a limit of
+                         their own are nothing that others could help: the machine must be short too. */
 };
 
 struct pressure_source {
-    char path[512]; /* "" when the kernel does not say */
+    char path[512];
+    char meminfo[512]; /* "" when path is the own cgroup's */
 };
 
 /* root: "" for the real one; a directory holding proc/ and sys/ for tests.  ERR_UNSUPPORTED where there is no PSI. */

@@ -26,7 +26,8 @@ static void set_up(void)
     in = (struct pressure_input){.now_ms = 1000000,
                                  .budget_bytes = 1600 * MIB,
                                  .used_bytes = 1600 * MIB,
-                                 .floor_bytes = 500 * MIB};
+                                 .floor_bytes = 500 * MIB,
+                                 .sample.available = -1};
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -72,6 +73,10 @@ START_TEST(the_own_cgroup_comes_before_the_machine)
     ck_assert_ptr_nonnull(strstr(source.path, "/proc/pressure/memory"));
     ck_assert_int_eq(pressure_sample(&source, &s, &err), 0);
     ck_assert_uint_eq(s.some_us, 11);
+    ck_assert_double_lt(s.available, 0); /* there is no meminfo */
+    put("proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable:  250 kB\n");
+    ck_assert_int_eq(pressure_sample(&source, &s, &err), 0);
+    ck_assert_double_eq_tol(s.available, 0.25, 1e-9);
 
     put("sys/fs/cgroup/system.slice/rnbd.service/memory.pressure", busy);
     ck_assert_int_eq(pressure_open(root, &source, &err), 0);
@@ -81,6 +86,7 @@ START_TEST(the_own_cgroup_comes_before_the_machine)
     ck_assert_double_eq_tol(s.full_avg10, 12.5, 1e-9);
     ck_assert_uint_eq(s.some_us, 123456);
     ck_assert_uint_eq(s.full_us, 65432);
+    ck_assert_double_lt(s.available, 0); /* the group's limit is what is short */
 }
 END_TEST
 
@@ -196,6 +202,17 @@ START_TEST(a_little_waiting_keeps_things_as_they_are)
 }
 END_TEST
 
+START_TEST(who_waits_within_a_limit_of_its_own_lowers_nobody_elses_budget)
+{
+    second_of(0, 0);
+    in.sample.available = 0.6;
+    for (int i = 0; i < 10; i++)
+        ck_assert_int_eq(second_of(100, 90).verdict, PRESSURE_STAY);
+    in.sample.available = 0.05;
+    ck_assert_int_eq(second_of(100, 90).verdict, PRESSURE_LOWER);
+}
+END_TEST
+
 START_TEST(a_lower_budget_or_a_higher_floor_leaves_less_to_take)
 {
     struct pressure_decision d = {0};
@@ -226,6 +243,7 @@ TCase *tcase_memory_pressure(void)
     tcase_add_test(tc, a_step_begins_at_what_is_held_not_at_what_was_allowed);
     tcase_add_test(tc, calm_gives_it_back_more_slowly_than_it_was_taken);
     tcase_add_test(tc, a_little_waiting_keeps_things_as_they_are);
+    tcase_add_test(tc, who_waits_within_a_limit_of_its_own_lowers_nobody_elses_budget);
     tcase_add_test(tc, a_lower_budget_or_a_higher_floor_leaves_less_to_take);
     return tc;
 }
