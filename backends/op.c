@@ -288,6 +288,8 @@ static bool check_ATTENTION(const struct op *op, struct err *err)
     NEED(n_kv > 0 && n_heads > 0 && n_heads % n_kv == 0, "%zu heads cannot share %zu", n_heads,
          n_kv);
     NEED(op->src[1].n[3] == op->src[2].n[3], "the caches differ in length");
+    NEED(!op->p.attention.chunked || (op->p.attention.window && !op->p.attention.non_causal),
+         "chunks need a window, and no look ahead");
     return check_cache(op, &op->src[1], k_dim, n_kv, "the cache of keys", err) &&
            check_cache(op, &op->src[2], v_dim, n_kv, "the cache of values", err) &&
            check_rows(op, &op->src[0], k_dim * n_heads, "the queries", err) &&

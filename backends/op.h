@@ -108,6 +108,7 @@ union op_params {
     } rope;
     struct {
         unsigned n_heads, n_kv_heads, head_dim, v_dim, window;
+        bool chunked; /* the window does not slide: it begins at multiples of itself */
         float scale, soft_cap;
         bool non_causal; /* rows see each other; a window reaches half to either side */
     } attention;
@@ -123,9 +124,9 @@ union op_params {
     } glu;
     struct {
         float s;
-        /* Times 1 + temperature * ln(1 + floor(position / step)) where it is not 0; step > 0. */
+        /* Times 1 + temperature * ln(1 + floor((position + offset) / step)) where it is not 0; step > 0. */
         float temperature;
-        unsigned step;
+        unsigned step, offset;
     } scale;
     struct {
         float cap;
@@ -141,6 +142,7 @@ union op_params {
         unsigned n_expert, n_used;
         enum op_act act;
         enum act_kind in_act, mid_act;
+        bool weigh_first;                 /* weights are of what gate and up give, not of down */
         const struct op_experts *experts; /* NULL: all of them, out of src 3 to 5 */
     } moe;
     struct {

@@ -340,6 +340,7 @@ static graph_value attention(struct graph *g, enum op_kind kind, graph_value q,
     n->op.p.attention.head_dim = a->head_dim;
     n->op.p.attention.v_dim = a->v_dim;
     n->op.p.attention.window = a->window;
+    n->op.p.attention.chunked = a->chunked;
     n->op.p.attention.scale = a->scale;
     n->op.p.attention.soft_cap = a->soft_cap;
     n->op.p.attention.non_causal = a->non_causal;
@@ -432,13 +433,15 @@ graph_value graph_scale_by(struct graph *g, graph_value x, const struct graph_we
     return y;
 }
 
-graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step)
+graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step,
+                              unsigned offset)
 {
     graph_value y = graph_scale(g, x, 1.0f);
     struct node *n = &g->nodes[g->n_nodes - 1];
 
     n->op.p.scale.temperature = temperature;
     n->op.p.scale.step = step;
+    n->op.p.scale.offset = offset;
     return y;
 }
 
@@ -499,6 +502,7 @@ graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m)
     n->op.p.moe.n_expert = m->n_expert;
     n->op.p.moe.n_used = m->n_used;
     n->op.p.moe.act = m->act;
+    n->op.p.moe.weigh_first = m->weigh_first;
     n->op.p.moe.in_act = act;
     n->op.p.moe.mid_act = m->down->t.fmt->act;
     return y;

@@ -93,6 +93,7 @@ void graph_kv_store(struct graph *g, graph_value k, graph_value v, unsigned n_kv
 struct graph_attention {
     unsigned n_heads, n_kv_heads, head_dim, v_dim;
     unsigned window; /* 0: all of the past */
+    bool chunked;    /* as in op.h */
     float scale;
     float soft_cap;  /* 0: none */
     bool non_causal; /* rows of the batch see each other */
@@ -116,8 +117,9 @@ graph_value graph_add(struct graph *g, graph_value a, graph_value b);
 graph_value graph_scale(struct graph *g, graph_value x, float s);
 /* x times the only number of w. */
 graph_value graph_scale_by(struct graph *g, graph_value x, const struct graph_weight *w);
-/* x * (1 + temperature * ln(1 + floor(position / step))) */
-graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step);
+/* x * (1 + temperature * ln(1 + floor((position + offset) / step))) */
+graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step,
+                              unsigned offset);
 graph_value graph_softcap(struct graph *g, graph_value x, float cap);
 
 struct graph_moe {
@@ -129,6 +131,7 @@ struct graph_moe {
     enum op_act act;
     const graph_value *router_x;            /* what the router sees; NULL: x */
     const struct graph_weight *factor;      /* of the weight of each expert; may be NULL */
+    bool weigh_first;                       /* as in op.h */
     const struct graph_weight *router;      /* logits; rows = n_expert */
     const struct graph_weight *router_bias; /* of the logits; may be NULL */
     const struct graph_weight *bias;        /* of the selection; may be NULL */

@@ -68,6 +68,9 @@ enum dim {
     DIM_QKV,     /* rows of a fused tensor of queries, keys and values */
     DIM_GATE_UP, /* 2 * n_ff */
     DIM_HEADS,   /* n_heads */
+    DIM_INDEX,
+    DIM_INDEX_Q, /* n_index_heads * index_dim */
+    DIM_INDEX_HEADS,
     DIM_KV_HEADS,
     DIM_EMBD_LAYER,  /* n_embd_layer */
     DIM_EMBD_LAYERS, /* n_embd_layer * n_layers */
@@ -94,7 +97,8 @@ enum need {
     NEED_Q_WHOLE,    /* when it is */
     NEED_EMBD_LAYER, /* when n_embd_layer is not 0 */
     NEED_ABSORBED,   /* latent attention whose expansion comes in its two parts */
-    NEED_EXPANDED    /* ... or in one */
+    NEED_EXPANDED,   /* ... or in one */
+    NEED_INDEXER     /* where the layer has one */
 };
 
 enum tensor_use {
@@ -122,6 +126,7 @@ struct build;
 struct arch {
     const char *name; /* general.architecture */
     enum op_rope rope;
+    enum op_rope indexer_rope;
     bool no_rope;        /* positions are no part of attention */
     bool longrope;       /* RoPE may have factors for short and for long contexts */
     float swa_rope_base; /* of layers with a window where the file does not say; 0: as the others */
@@ -304,3 +309,14 @@ unsigned arch_kind_delta(const struct hparams *hp, int layer);
         MATRIX(ATTN_V_B, ABSORBED, DIM_KV_LORA, DIM_V_MLA, DIM_HEADS),                             \
         MATRIX(ATTN_KV_B, EXPANDED, DIM_KV_LORA, DIM_KV_B),                                        \
         MATRIX(ATTN_OUT, ALWAYS, DIM_O_MLA, DIM_EMBD)
+/* Where a layer chooses what it attends to; numbers and check as blk_indexer_check() says. */
+#define KEYS_INDEXER                                                                               \
+    {KEY_INDEX_HEADS, true}, {KEY_INDEX_DIM, true},                                                \
+    {                                                                                              \
+        KEY_INDEX_TOP_K, true                                                                      \
+    }
+#define TENSORS_INDEXER                                                                            \
+    MATRIX(INDEXER_K, INDEXER, DIM_EMBD, DIM_INDEX), VECTOR(INDEXER_K_NORM, INDEXER, DIM_INDEX),   \
+        BIAS(INDEXER_K_NORM, INDEXER, DIM_INDEX),                                                  \
+        MATRIX(INDEXER_Q, INDEXER, DIM_Q_LORA, DIM_INDEX_Q),                                       \
+        MATRIX(INDEXER_PROJ, INDEXER, DIM_EMBD, DIM_INDEX_HEADS)

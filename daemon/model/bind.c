@@ -69,6 +69,9 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     case DIM_QKV: return y->n_heads * k_dim + y->n_kv_heads * (k_dim + v_dim);
     case DIM_GATE_UP: return 2 * (uint64_t)y->n_ff;
     case DIM_HEADS: return y->n_heads;
+    case DIM_INDEX: return hp->index_dim;
+    case DIM_INDEX_Q: return (uint64_t)hp->n_index_heads * hp->index_dim;
+    case DIM_INDEX_HEADS: return hp->n_index_heads;
     case DIM_KV_HEADS: return y->n_kv_heads;
     case DIM_EMBD_LAYER: return hp->n_embd_layer;
     case DIM_EMBD_LAYERS: return (uint64_t)hp->n_embd_layer * hp->n_layers;
@@ -107,6 +110,7 @@ static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_r
     case NEED_EMBD_LAYER: return hp->n_embd_layer;
     case NEED_ABSORBED: return hp->absorbed;
     case NEED_EXPANDED: return !hp->absorbed;
+    case NEED_INDEXER: return hp->layers[layer].indexer;
     default: return true;
     }
 }

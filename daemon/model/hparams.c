@@ -6,7 +6,7 @@
 
 #include "daemon/model/arch.h"
 
-enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS, TYPE_WINDOWS, TYPE_U32X4 };
+enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS, TYPE_WINDOWS, TYPE_FLAGS, TYPE_U32X4 };
 
 struct key_info {
     const char *name;
@@ -21,6 +21,7 @@ struct key_info {
 #define IN_LAYER_BOOL(field)    0
 #define IN_LAYER_WINDOWS(field) 0
 #define IN_LAYER_U32X4(field)   0
+#define IN_LAYER_FLAGS(field)   offsetof(struct hparams_layer, field)
 #define IN_LAYER_LAYERS(field)  offsetof(struct hparams_layer, field)
 
 static const struct key_info keys[KEY_COUNT] = {
@@ -125,20 +126,38 @@ static int read_layers(const struct gguf *g, const struct gguf_value *v, const c
     return r < 0 ? r : 1;
 }
 
-/* One boolean for each layer: does a window bound what it sees? */
-static int read_windows(const struct gguf_value *v, const char *text, struct hparams *hp,
-                        struct err *err)
+/* One boolean for each layer, those for drafting aside or not. */
+static int read_flags(const struct gguf_value *v, const char *text, struct hparams *hp,
+                      size_t field, struct err *err)
 {
     if (v->elem_type != GGUF_BOOL)
         return err_set_param(err, ERR_FORMAT, text, "key '%s' is an array of %s, not of booleans",
                              text, gguf_type_name(v->elem_type));
-    if (v->n != hp->n_layers)
+    if (v->n != hp->n_layers && v->n + hp->n_nextn != hp->n_layers)
         return err_set_param(err, ERR_FORMAT, text, "key '%s' has %zu values for %u layers", text,
                              v->n, hp->n_layers);
     for (size_t i = 0; i < v->n; i++)
-        hp->layers[i].window = gguf_elem_i64(v, i) != 0;
-    hp->swa_by_layer = true;
+        *(bool *)(void *)((char *)&hp->layers[i] + field) = gguf_elem_i64(v, i) != 0;
     return 1;
+}
+
+/* One boolean for each layer: does a window bound what it sees? */
+static int read_windows(const struct gguf_value *v, const char *text, struct hparams *hp,
+                        struct err *err)
+{
+    hp->swa_by_layer = true;
+    return read_flags(v, text, hp, offsetof(struct hparams_layer, window), err);
+}
+
+/* An array of flags, or nothing. */
+static int read_flag_key(const struct gguf *g, const struct gguf_value *v, const char *text,
+                         const struct key_info *k, struct hparams *hp, struct err *err)
+{
+    bool all;
+
+    if (v && v->type == GGUF_ARRAY)
+        return read_flags(v, text, hp, k->layer, err);
+    return gguf_get_bool(g, text, &all, err); /* one for all says nothing that is not known */
 }
 
 static int read_key(const struct gguf *g, const struct arch *arch, const struct key_row *row,
@@ -160,6 +179,8 @@ static int read_key(const struct gguf *g, const struct arch *arch, const struct 
         r = read_alike(v, text, k, hp->n_layers, field, err);
     else if (v && v->type == GGUF_ARRAY && k->type == TYPE_WINDOWS)
         r = read_windows(v, text, hp, err);
+    else if (k->type == TYPE_FLAGS)
+        r = read_flag_key(g, v, text, k, hp, err);
     else if (k->type == TYPE_BOOL)
         r = gguf_get_bool(g, text, field, err);
     else if (k->type == TYPE_U32 || k->type == TYPE_WINDOWS)

@@ -37,6 +37,7 @@ enum layer_kind {
 /* Numbers that a file may give layer by layer. */
 struct hparams_layer {
     uint32_t n_heads, n_kv_heads, n_ff;
+    bool indexer;  /* chooses positions; else those of the layer before, if any does */
     bool window;   /* as the file has it; then LAYER_WINDOW of kind says */
     unsigned kind; /* of enum layer_kind */
 };
@@ -52,7 +53,8 @@ enum expert_gating {
     EXPERT_GATING_NONE, /* not said */
     EXPERT_GATING_SOFTMAX,
     EXPERT_GATING_SIGMOID,
-    EXPERT_GATING_SOFTMAX_CHOSEN
+    EXPERT_GATING_SOFTMAX_CHOSEN,
+    EXPERT_GATING_SIGMOID_CHOSEN = 100 /* of a family, in no file */
 };
 
 struct hparams {
@@ -85,7 +87,11 @@ struct hparams {
     uint32_t n_q_lora, n_kv_lora, k_mla, v_mla; /* latent attention: latents, heads when expanded */
     bool absorbed; /* ... its expansion is a part of the queries and of the output */
     float yarn_log_multiplier;
-    bool expert_norm; /* weights of the chosen sum to 1 */
+    float value_scale;
+    uint32_t temperature_length;
+    uint32_t n_index_heads, index_dim, index_top_k; /* of indexers: what a row attends to */
+    bool indexer;                                   /* some layer has one */
+    bool expert_norm;                               /* weights of the chosen sum to 1 */
     float expert_scale;
     uint32_t rope_sections[4]; /* pairs that turn by time, height, width, another position */
     uint32_t full_interval;    /* every so manieth layer has attention, the others are recurrent */

@@ -14,10 +14,12 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
 {
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_ATTENTION)
-            layers[i] = (struct sequence_layer){.n_kv_heads = m->hp.layers[i].n_kv_heads,
-                                                .k_dim = hparams_head_dim(&m->hp, i),
-                                                .v_dim = hparams_v_dim(&m->hp, i),
-                                                .v_in_k = m->hp.absorbed};
+            layers[i] =
+                (struct sequence_layer){.n_kv_heads = m->hp.layers[i].n_kv_heads,
+                                        .k_dim = hparams_head_dim(&m->hp, i),
+                                        .v_dim = hparams_v_dim(&m->hp, i),
+                                        .index_dim = m->hp.layers[i].indexer ? m->hp.index_dim : 0,
+                                        .v_in_k = m->hp.absorbed};
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_RECURRENT) {
             layers[i].conv_rows = m->hp.conv_rows;

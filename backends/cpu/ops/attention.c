@@ -97,6 +97,8 @@ static void visible(const struct op *op, const struct part *p, size_t r, size_t 
     if (!op->p.attention.non_causal) {
         *ret_to = at + 1;
         *ret_from = window && at + 1 > window ? at + 1 - window : 0;
+        if (op->p.attention.chunked)
+            *ret_from = at / window * window;
         return;
     }
     *ret_to = p->run->pos + p->rows;

@@ -55,7 +55,8 @@ static float scale_at(const struct op *op, size_t pos)
     if (op->src[1].fmt)
         s *= ((const float *)op->src[1].data)[0];
     if (op->p.scale.temperature != 0.0f)
-        s *= 1.0 + op->p.scale.temperature * math_log64(1.0 + (double)(pos / op->p.scale.step));
+        s *= 1.0 + op->p.scale.temperature *
+                       math_log64(1.0 + (double)((pos + op->p.scale.offset) / op->p.scale.step));
     return (float)s;
 }
 

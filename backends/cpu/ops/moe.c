@@ -121,6 +121,13 @@ static size_t scratch_bytes(const struct op *op, const struct kernels *k, unsign
     return lay_out(op, k, NULL, rows, 0, n_threads).bytes;
 }
 
+static float weight_of(const struct op *op, size_t pair)
+{
+    size_t n_used = op->p.moe.n_used;
+
+    return tensor_f32(&op->src[SRC_WEIGHTS], pair / n_used)[pair % n_used];
+}
+
 static uint32_t expert_of(const struct op *op, size_t pair)
 {
     size_t n_used = op->p.moe.n_used;
@@ -264,6 +271,12 @@ static void activate(const struct op *op, const struct part *p, const struct pla
 
         add_bias(op, p, SRC_GATE, e, gate, 0, ff);
         add_bias(op, p, SRC_UP, e, up, 0, ff);
+        if (op->p.moe.weigh_first) {
+            float weight = weight_of(op, plan->pair_of[i]);
+
+            p->k->scale(gate, weight, gate, ff);
+            p->k->scale(up, weight, up, ff);
+        }
         glu_row(p->k, op->p.moe.act, gate, up, gate, ff);
         if (act != ACT_F32)
             p->k->quantize[act](gate, ff, s->mid + i * bytes);
@@ -312,7 +325,7 @@ static void sum_ranks(const struct op *op, const struct part *p, const struct pl
     for (size_t pair = 0; pair < plan->n_pairs && from < to; pair++) {
         float *y = s->up + plan->slot_of[pair] * s->up_stride + from;
         float *out = tensor_f32(&op->dst[0], pair / n_used) + from;
-        float weight = tensor_f32(&op->src[SRC_WEIGHTS], pair / n_used)[pair % n_used];
+        float weight = op->p.moe.weigh_first ? 1.0f : weight_of(op, pair);
 
         add_bias(op, p, SRC_DOWN, expert_of(op, pair), y, from, to);
         if (pair % n_used == 0) {

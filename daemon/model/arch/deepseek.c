@@ -26,11 +26,7 @@ static int check(struct hparams *hp, struct err *err)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    graph_value h =
-        blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i), &(struct blk_attention){0});
-
-    x = blk_add(b, x, h);
-    return blk_add(b, x, blk_mixture(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
+    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
 }
 
 const struct arch arch_deepseek = {

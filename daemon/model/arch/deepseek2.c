@@ -32,7 +32,7 @@ static int check(struct hparams *hp, struct err *err)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    x = blk_add(b, x, blk_mla(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i)));
+    x = blk_add(b, x, blk_mla(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i), &(struct blk_mla){0}));
     return blk_add(b, x, blk_mixture(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
 }
 

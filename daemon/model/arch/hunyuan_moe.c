@@ -32,11 +32,9 @@ static int check(struct hparams *hp, struct err *err)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    graph_value h = blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i),
-                                  &(struct blk_attention){.qk_norm = true, .norm_late = true});
-
-    x = blk_add(b, x, h);
-    return blk_add(b, x, blk_mixture(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
+    return blk_layer(b, i, x,
+                     &(struct blk_layer){.attention = {.qk_norm = true, .norm_late = true},
+                                         .ffn_norm = TENSOR_FFN_NORM});
 }
 
 const struct arch arch_hunyuan_moe = {

@@ -5,15 +5,17 @@
 #include "daemon/model/blocks/blocks.h"
 
 /* Norms of q and k; some files of a family have the weights and others do not. */
-static void norm_qk(struct build *b, int layer, graph_value qk[2], bool rows)
+static void norm_qk(struct build *b, int layer, graph_value qk[2], const struct blk_attention *opt)
 {
     static const enum tensor_name names[2] = {TENSOR_ATTN_Q_NORM, TENSOR_ATTN_K_NORM};
-    size_t group = rows ? 0 : hparams_head_dim(b->hp, (size_t)layer);
+    size_t group = opt->norm_rows ? 0 : hparams_head_dim(b->hp, (size_t)layer);
 
     for (int i = 0; i < 2; i++) {
         const struct graph_weight *w = model_weight(b->m, layer, names[i], PART_WEIGHT);
         struct graph_weight flat = *w;
 
+        if (qk[i] != GRAPH_NONE && opt->norm_bare)
+            qk[i] = graph_rmsnorm(b->g, qk[i], NULL, b->hp->rms_eps, group);
         if (!w->t.fmt || qk[i] == GRAPH_NONE)
             continue;
         /* A row of weights for each head is one for the whole row. */
@@ -81,7 +83,7 @@ static unsigned owner_of(const struct hparams *hp, int layer)
     return (unsigned)i;
 }
 
-static struct graph_attention shape_of(struct build *b, int layer)
+static struct graph_attention shape_of(struct build *b, int layer, const struct blk_attention *opt)
 {
     const struct hparams *hp = b->hp;
     const struct hparams_layer *y = &hp->layers[layer];
@@ -90,6 +92,7 @@ static struct graph_attention shape_of(struct build *b, int layer)
                                 .head_dim = hparams_head_dim(hp, (size_t)layer),
                                 .v_dim = hparams_v_dim(hp, (size_t)layer),
                                 .window = y->kind & LAYER_WINDOW ? hp->n_swa : 0,
+                                .chunked = opt->chunked && y->kind & LAYER_WINDOW,
                                 .soft_cap = hp->attn_soft_cap,
                                 .non_causal = b->m->arch->encoder,
                                 .sinks = model_weight(b->m, layer, TENSOR_ATTN_SINKS, PART_WEIGHT)};
@@ -105,7 +108,7 @@ static struct graph_attention shape_of(struct build *b, int layer)
 graph_value blk_attention(struct build *b, int layer, graph_value x,
                           const struct blk_attention *opt)
 {
-    struct graph_attention a = shape_of(b, layer);
+    struct graph_attention a = shape_of(b, layer, opt);
     graph_value qkv[3], gate = GRAPH_NONE, out;
 
     project(b, layer, x, qkv);
@@ -116,15 +119,15 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     if (opt->v_norm && qkv[2] != GRAPH_NONE)
         qkv[2] = graph_rmsnorm(b->g, qkv[2], NULL, b->hp->rms_eps, a.v_dim);
     if (opt->qk_norm && !opt->norm_late)
-        norm_qk(b, layer, qkv, opt->norm_rows);
+        norm_qk(b, layer, qkv, opt);
     if (!opt->no_rope && !b->m->arch->no_rope) {
         rotate(b, layer, qkv[0]);
         rotate(b, layer, qkv[1]);
     }
     if (opt->qk_norm && opt->norm_late)
-        norm_qk(b, layer, qkv, opt->norm_rows);
+        norm_qk(b, layer, qkv, opt);
     if (opt->temperature != 0.0f)
-        qkv[0] = graph_temperature(b->g, qkv[0], opt->temperature, opt->step);
+        qkv[0] = graph_temperature(b->g, qkv[0], opt->temperature, opt->step, opt->offset);
     if (!a.shares)
         graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, a.head_dim, a.v_dim);
     out = blk_last(b, layer, graph_attention(b->g, qkv[0], &a));

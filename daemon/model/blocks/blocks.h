@@ -19,6 +19,7 @@ struct build {
     size_t n_ctx;         /* positions of the sequences it is for */
     graph_value embedded; /* what blk_embed() gave */
     graph_value rope;     /* cos and sin of the batch's positions */
+    graph_value chosen;   /* positions by the last indexer */
     graph_value rope_swa; /* those of the layers with a window */
 };
 
@@ -40,10 +41,12 @@ struct blk_attention {
     bool norm_rows; /* ... of whole rows in place of heads */
     bool norm_late; /* ... after RoPE */
     bool v_norm;    /* RMS norm of each head of v, without weights */
+    bool norm_bare; /* ... by no weights, which no file has then */
     bool no_rope;
     float temperature; /* 0, or q grows with its position (graph_temperature) */
-    unsigned step;
-    bool gated; /* attn_q gives each head's queries and a gate of its output behind them */
+    unsigned step, offset;
+    bool chunked; /* the layer's window begins at multiples of itself */
+    bool gated;   /* attn_q gives each head's queries and a gate of its output behind them */
 };
 /*
  * Grouped-query attention over all of the past, or over the layer's window; x
@@ -60,7 +63,21 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
  * scale.  one_magnitude: YaRN's rotation has the length 1 whatever the multiplier.
  */
 int blk_mla_check(struct hparams *hp, const char *name, bool one_magnitude, struct err *err);
-graph_value blk_mla(struct build *b, int layer, graph_value x);
+/* temperature: as in struct blk_attention. */
+struct blk_mla {
+    float temperature;
+    unsigned step;
+};
+graph_value blk_mla(struct build *b, int layer, graph_value x, const struct blk_mla *opt);
+
+/*
+ * Which positions a row attends to, where there are more of them than top_k
+ * (DeepSeek-V3.2, arXiv 2512.02556); x is normed, q_latent that of the queries.
+ * The check wants queries with a latent and one kv head; layers without an
+ * indexer take the choice of the one before.
+ */
+int blk_indexer_check(struct hparams *hp, const char *name, struct err *err);
+graph_value blk_indexer(struct build *b, int layer, graph_value x, graph_value q_latent);
 
 /*
  * Gated DeltaNet (Yang et al. 2024, arXiv 2412.06464): short convolution, delta
@@ -97,6 +114,7 @@ graph_value blk_layer_parallel(struct build *b, int layer, graph_value x,
 
 struct blk_moe {
     bool normalise;              /* weights of the chosen experts sum to 1 */
+    bool weigh_first;            /* they are of what gate and up give */
     enum op_act act;             /* silu unless said */
     const graph_value *router_x; /* what the router sees; NULL: x */
 };

@@ -72,7 +72,7 @@ static graph_value queries(struct build *b, int layer, graph_value x, graph_valu
 
 /* One head of keys, which are values too. */
 static graph_value attend_latent(struct build *b, int layer, graph_value q, graph_value latent,
-                                 graph_value rotated)
+                                 graph_value rotated, const struct blk_mla *opt)
 {
     const struct hparams *hp = b->hp;
     unsigned n_rot = hp->n_rot, nope = hp->k_mla - n_rot;
@@ -85,17 +85,17 @@ static graph_value attend_latent(struct build *b, int layer, graph_value q, grap
 
     part = graph_heads(b->g, part, weight(b, layer, TENSOR_ATTN_K_B));
     q = graph_join(b->g, part, hp->n_kv_lora, graph_slice(b->g, q, nope, n_rot, hp->k_mla), n_rot);
+    if (opt->temperature != 0.0f)
+        q = graph_temperature(b->g, q, opt->temperature, opt->step, 0);
     graph_kv_store(b->g, graph_join(b->g, latent, hp->n_kv_lora, rotated, n_rot), GRAPH_NONE, 1,
                    hp->head_dim, hp->v_dim);
-    y = graph_attention(b->g, q, &a);
-    if (layer == (int)hp->n_layers - 1)
-        y = graph_rows(b->g, y);
-    return graph_heads(b->g, y, weight(b, layer, TENSOR_ATTN_V_B));
+    y = hp->indexer ? graph_sparse(b->g, q, b->chosen, &a) : graph_attention(b->g, q, &a);
+    return graph_heads(b->g, blk_last(b, layer, y), weight(b, layer, TENSOR_ATTN_V_B));
 }
 
 /* Keys and values of every head, expanded from the latent before they are kept. */
 static graph_value attend_expanded(struct build *b, int layer, graph_value q, graph_value latent,
-                                   graph_value rotated)
+                                   graph_value rotated, const struct blk_mla *opt)
 {
     const struct hparams *hp = b->hp;
     unsigned n_heads = hp->layers[layer].n_heads, nope = hp->k_mla - hp->n_rot;
@@ -105,17 +105,18 @@ static graph_value attend_expanded(struct build *b, int layer, graph_value q, gr
                                 .head_dim = hp->k_mla,
                                 .v_dim = hp->v_mla,
                                 .scale = hp->attention_scale};
-    graph_value kv = graph_matmul1(b->g, latent, weight(b, layer, TENSOR_ATTN_KV_B), NULL), y;
+    graph_value kv = graph_matmul1(b->g, latent, weight(b, layer, TENSOR_ATTN_KV_B), NULL);
     graph_value k = graph_slice(b->g, kv, 0, nope, both);
 
     k = graph_join(b->g, k, nope, rotated, hp->n_rot);
+    if (opt->temperature != 0.0f)
+        q = graph_temperature(b->g, q, opt->temperature, opt->step, 0);
     graph_kv_store(b->g, k, graph_slice(b->g, kv, nope, hp->v_mla, both), n_heads, hp->k_mla,
                    hp->v_mla);
-    y = graph_attention(b->g, q, &a);
-    return layer == (int)hp->n_layers - 1 ? graph_rows(b->g, y) : y;
+    return blk_last(b, layer, graph_attention(b->g, q, &a));
 }
 
-graph_value blk_mla(struct build *b, int layer, graph_value x)
+graph_value blk_mla(struct build *b, int layer, graph_value x, const struct blk_mla *opt)
 {
     const struct hparams *hp = b->hp;
     enum op_rope rope = b->m->arch->rope;
@@ -124,12 +125,14 @@ graph_value blk_mla(struct build *b, int layer, graph_value x)
     graph_value q = queries(b, layer, x, &q_latent);
     graph_value kv = graph_matmul1(b->g, x, weight(b, layer, TENSOR_ATTN_KV_A), NULL);
 
+    if (hp->layers[layer].indexer)
+        b->chosen = blk_indexer(b, layer, x, q_latent);
     graph_rope_part(b->g, q, b->rope, rope, hp->n_rot, hp->k_mla, hp->k_mla - hp->n_rot);
     latent = graph_slice(b->g, kv, 0, hp->n_kv_lora, width);
     latent = blk_rmsnorm(b, latent, TENSOR_ATTN_KV_A_NORM, layer);
     rotated = graph_slice(b->g, kv, hp->n_kv_lora, hp->n_rot, width);
     graph_rope(b->g, rotated, b->rope, rope, hp->n_rot, hp->n_rot);
-    y = hp->absorbed ? attend_latent(b, layer, q, latent, rotated)
-                     : attend_expanded(b, layer, q, latent, rotated);
+    y = hp->absorbed ? attend_latent(b, layer, q, latent, rotated, opt)
+                     : attend_expanded(b, layer, q, latent, rotated, opt);
     return graph_matmul1(b->g, y, weight(b, layer, TENSOR_ATTN_OUT), NULL);
 }

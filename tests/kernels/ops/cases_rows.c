@@ -404,7 +404,7 @@ static double want_scale(const struct bed *b, int o, size_t r, size_t i)
 
 static double want_temperature(const struct bed *b, int o, size_t r, size_t i)
 {
-    double steps = floor((double)(b->run.pos + r) / b->op.p.scale.step);
+    double steps = floor((double)(b->run.pos + r + b->op.p.scale.offset) / b->op.p.scale.step);
 
     return want_scale(b, o, r, i) * (1 + (double)b->op.p.scale.temperature * log(1 + steps));
 }
@@ -413,7 +413,7 @@ int cases_SCALE(int *ret_run)
 {
     int bad = 0;
 
-    for (int temperature = 0; temperature < 2; temperature++) {
+    for (int temperature = 0; temperature < 3; temperature++) {
         struct bed b = {.op = {.kind = OP_SCALE}, .nmse = 1e-13, .want = want_scale, .row_src = 1};
 
         b.op.p.scale.s = 0.22f;
@@ -425,6 +425,7 @@ int cases_SCALE(int *ret_run)
             b.want = want_temperature;
             b.op.p.scale.temperature = 0.3f;
             b.op.p.scale.step = 4;
+            b.op.p.scale.offset = (unsigned)temperature - 1;
             b.run.pos = 30;
             b.op.src[1] = bed_f32(&b, 1, 1);
         }

@@ -125,7 +125,8 @@ struct attention_shape {
     const char *fmt;
     unsigned heads, kv_heads, dim, v_dim, window;
     float cap;
-    bool sinks, non_causal;
+    bool sinks;
+    int sees; /* 0: the past, 1: also what is behind, 2: the past within a chunk of its own */
     size_t pos, rows, chunks; /* chunks 0: as many as positions */
 };
 
@@ -137,7 +138,9 @@ static double want_attention(const struct bed *b, int o, size_t r, size_t i)
     size_t head = i / v_dim, kv = head / (op->p.attention.n_heads / op->p.attention.n_kv_heads);
     size_t window = op->p.attention.window;
     size_t to = op->p.attention.non_causal ? b->run.pos + b->run.rows : b->run.pos + r + 1;
-    size_t from = window && b->run.pos + r + 1 > window ? b->run.pos + r + 1 - window : 0;
+    size_t from = op->p.attention.chunked                 ? (b->run.pos + r) / window * window
+                  : window && b->run.pos + r + 1 > window ? b->run.pos + r + 1 - window
+                                                          : 0;
     const float *q = tensor_f32(&op->src[0], r) + head * dim;
     double max = -INFINITY, sum = 0, value = 0;
     float row[256];
@@ -181,8 +184,12 @@ static int attention(const struct attention_shape *s, int *ret_run)
 
     snprintf(b.what, sizeof(b.what), "%s %u/%u heads of %u/%u, window %u%s%s%s, pos %zu, rows %zu",
              s->fmt, s->heads, s->kv_heads, s->dim, s->v_dim, s->window, s->sinks ? ", sinks" : "",
-             s->cap != 0.0f ? ", cap" : "", s->non_causal ? ", all" : "", s->pos, s->rows);
-    b.whole = s->non_causal;
+             s->cap != 0.0f ? ", cap" : "",
+             s->sees == 1 ? ", all"
+             : s->sees    ? ", chunks"
+                          : "",
+             s->pos, s->rows);
+    b.whole = s->sees == 1;
     b.op.p.attention.n_heads = s->heads;
     b.op.p.attention.n_kv_heads = s->kv_heads;
     b.op.p.attention.head_dim = s->dim;
@@ -190,7 +197,8 @@ static int attention(const struct attention_shape *s, int *ret_run)
     b.op.p.attention.window = s->window;
     b.op.p.attention.scale = 1.0f / sqrtf((float)s->dim);
     b.op.p.attention.soft_cap = s->cap;
-    b.op.p.attention.non_causal = s->non_causal;
+    b.op.p.attention.non_causal = s->sees == 1;
+    b.op.p.attention.chunked = s->sees == 2;
     b.op.src[0] = bed_f32(&b, (size_t)s->heads * s->dim, s->rows);
     b.op.src[1] = bed_cache(&b, f, s->dim, s->kv_heads, chunks);
     b.op.src[2] = bed_cache(&b, f, s->v_dim, s->kv_heads, chunks);
@@ -217,6 +225,8 @@ int cases_ATTENTION(int *ret_run)
         {"f16", 8, 2, 64, 64, 128, 0, true, false, 600, 30, 0},
         {"f16", 8, 2, 64, 64, 300, 0, true, false, 1300, 9, 3},
         {"f16", 64, 1, 64, 64, 1, 0, true, false, 255, 4, 0},
+        {"f16", 8, 2, 64, 64, 16, 0, false, 2, 250, 40, 0},
+        {"f16", 4, 4, 64, 64, 300, 0, true, 2, 590, 20, 0},
         {"f16", 4, 2, 64, 64, 0, 0, false, true, 0, 50, 0},
         {"f32", 6, 2, 96, 96, 0, 0, false, false, 255, 12, 0},
         {"f32", 2, 1, 72, 200, 100, 50.0f, true, false, 511, 2, 0},
@@ -240,7 +250,8 @@ static double bias_of(const struct op *op, int src, size_t expert, size_t i)
 }
 
 /* Gate and up of a pair in double; the reference of the middle is not quantised. */
-static void moe_middle(const struct bed *b, size_t r, size_t expert, double *mid)
+/* weight: of gate and up, where they have it */
+static void moe_middle(const struct bed *b, size_t r, size_t expert, double weight, double *mid)
 {
     const struct op *op = &b->op;
 
@@ -250,6 +261,8 @@ static void moe_middle(const struct bed *b, size_t r, size_t expert, double *mid
 
         g += bias_of(op, 6, expert, i);
         u += bias_of(op, 7, expert, i);
+        g *= weight;
+        u *= weight;
         if (op->p.moe.act == OP_ACT_CLAMPED) {
             g = fmin(g, 7.0);
             mid[i] = g / (1 + exp(-1.702 * g)) * (fmax(-7.0, fmin(7.0, u)) + 1);
@@ -268,23 +281,23 @@ static double want_moe(const struct bed *b, int o, size_t r, size_t i)
     (void)o;
     for (size_t k = 0; k < used; k++) {
         int32_t expert = ((const int32_t *)tensor_row(&op->src[1], r))[k];
-        double *mid = b->truth + k * ff, y;
+        double *mid = b->truth + k * ff, y, weight = (double)tensor_f32(&op->src[2], r)[k];
         float down[MAX_N];
 
         if (i == 0)
-            moe_middle(b, r, (size_t)expert, mid);
+            moe_middle(b, r, (size_t)expert, op->p.moe.weigh_first ? weight : 1.0, mid);
         op->src[5].fmt->to_f32((const char *)op->src[5].data +
                                    (size_t)expert * op->src[5].stride[2] + i * op->src[5].stride[1],
                                down, ff);
         y = bias_of(op, 8, (size_t)expert, i);
         for (size_t j = 0; j < ff; j++)
             y += (double)down[j] * mid[j];
-        sum += y * (double)tensor_f32(&op->src[2], r)[k];
+        sum += op->p.moe.weigh_first ? y : y * weight;
     }
     return sum;
 }
 
-/* Negative experts: as many, with biases and the clamped activation. */
+/* A single expert weighs what gate and up give.  Negative experts: as many, with biases and the clamped activation. */
 static int moe(const char *in, const char *down, int n_expert, unsigned used, size_t rows,
                int *ret_run)
 {
@@ -299,6 +312,7 @@ static int moe(const char *in, const char *down, int n_expert, unsigned used, si
     b.nmse = d->act == ACT_F32 ? 1e-10 : 1e-3;
     b.op.p.moe.n_expert = experts;
     b.op.p.moe.n_used = used;
+    b.op.p.moe.weigh_first = used == 1;
     b.op.p.moe.act = n_expert < 0 ? OP_ACT_CLAMPED : OP_ACT_SILU;
     b.op.p.moe.in_act = f->act;
     b.op.p.moe.mid_act = d->act;
@@ -342,6 +356,7 @@ int cases_MOE(int *ret_run)
     bad += moe("mxfp4", "mxfp4", -4, 2, 19, ret_run);
     bad += moe("f16", "f32", -3, 2, 5, ret_run);
     bad += moe("f16", "f32", 3, 1, 7, ret_run);
+    bad += moe("q4_k", "q4_k", 3, 1, 14, ret_run);
     bad += moe("q4_k", "q8_0", 16, 8, 6, ret_run);
     return bad;
 }
