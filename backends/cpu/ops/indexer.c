@@ -3,8 +3,9 @@
  *
  * A row scores every key that it sees: keys of a chunk are rows of a matrix that
  * meets the queries of all heads, and the products, without those below zero,
- * are added by head in ascending order.  The best are found by the digits of
- * their bits, which is exact: the lowest positions among equals, in order.
+ * are added by head in ascending order.  A heap holds the best of the positions
+ * so far; a later one takes the place of its least if it scores more.  So which
+ * of equals stay is fixed by the scores alone, and is what that usual way leaves.
  *
  * With fewer rows than threads the chunks of each row are shared out; a row's
  * scores then wait in scratch for the thread that chooses.
@@ -120,59 +121,54 @@ static void score_chunk(const struct op *op, const struct part *p, const struct 
     }
 }
 
-/* Unsigned numbers in the order of the floats; NaN beyond all. */
-static uint32_t order_of(float x)
+/*
+ * Puts a position into a hole of the heap, whose root has the least score: the
+ * hole sinks to a leaf along the lesser children, and rises from there to where
+ * the position belongs (I. Wegener 1993, Bottom-up heapsort).
+ */
+static void settle(const float *scores, int32_t *heap, size_t n, size_t hole, int32_t pos)
 {
-    uint32_t bits;
+    size_t top = hole, child;
 
-    memcpy(&bits, &x, sizeof(bits));
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
-/* The k-th largest of n scores, digit by digit; *ret_equal of those like it are among the k. */
-static uint32_t threshold(const float *scores, size_t n, size_t k, size_t *ret_equal)
-{
-    uint32_t prefix = 0, mask = 0;
-
-    for (int shift = 24; shift >= 0; shift -= 8) {
-        size_t count[256] = {0};
-        uint32_t digit = 255;
-
-        for (size_t i = 0; i < n; i++) {
-            uint32_t x = order_of(scores[i]);
-
-            if ((x & mask) == prefix)
-                count[x >> shift & 255]++;
-        }
-        for (; k > count[digit] && digit > 0; digit--)
-            k -= count[digit];
-        prefix |= digit << shift;
-        mask |= 255u << shift;
+    while ((child = 2 * hole + 2) <= n) {
+        if (child == n || scores[heap[child]] > scores[heap[child - 1]])
+            child--;
+        heap[hole] = heap[child];
+        hole = child;
     }
-    *ret_equal = k;
-    return prefix;
+    while (hole > top && scores[heap[(hole - 1) / 2]] > scores[pos]) {
+        heap[hole] = heap[(hole - 1) / 2];
+        hole = (hole - 1) / 2;
+    }
+    heap[hole] = pos;
 }
 
-static void choose(const struct op *op, const struct part *p, size_t r, const float *scores)
+/* Positions in ascending order; the scores are spent. */
+static void sort_list(float *scores, size_t n, int32_t *list, size_t k)
 {
-    size_t n = p->run->pos + r + 1, top_k = op->dst[0].n[0], equal, k = 0;
+    memset(scores, 0, n * sizeof(float));
+    for (size_t i = 0; i < k; i++)
+        scores[list[i]] = 1.0f;
+    for (size_t i = 0; i < n; i++)
+        if (scores[i] != 0.0f)
+            *list++ = (int32_t)i;
+}
+
+static void choose(const struct op *op, const struct part *p, size_t r, float *scores)
+{
+    size_t n = p->run->pos + r + 1, k = op->dst[0].n[0];
     int32_t *list = tensor_row(&op->dst[0], r);
-    uint32_t least;
 
-    if (n <= top_k) { /* what is behind a short list is zero, so that a row is all the same */
-        for (size_t i = 0; i < top_k; i++)
-            list[i] = i < n ? (int32_t)i : 0;
+    for (size_t i = 0; i < k; i++) /* what is behind a short list is zero */
+        list[i] = i < n ? (int32_t)i : 0;
+    if (n <= k)
         return;
-    }
-    least = threshold(scores, n, top_k, &equal);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t x = order_of(scores[i]);
-
-        if (x < least || (x == least && !equal))
-            continue;
-        equal -= x == least;
-        list[k++] = (int32_t)i;
-    }
+    for (size_t i = k / 2; i-- > 0;)
+        settle(scores, list, k, i, list[i]);
+    for (size_t i = k; i < n; i++)
+        if (scores[i] > scores[list[0]])
+            settle(scores, list, k, 0, (int32_t)i);
+    sort_list(scores, n, list, k);
 }
 
 static bool must_choose(const struct op *op, const struct part *p, size_t r)
