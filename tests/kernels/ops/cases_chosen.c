@@ -151,7 +151,7 @@ static int indexer_of_equals(int *ret_run)
         struct err err;
 
         make_equals(&b);
-        b.nmse = -1;
+        b.want = NULL;
         bed_out(&b, 0, top_k, 7);
         bad += CHECK(b);
         b = indexer_bed("f32", 500, 7, top_k, 3, 32);
