@@ -116,6 +116,9 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
         gate = graph_slice(b->g, qkv[0], a.head_dim, a.head_dim, 2 * (size_t)a.head_dim);
         qkv[0] = graph_slice(b->g, qkv[0], 0, a.head_dim, 2 * (size_t)a.head_dim);
     }
+    if (opt->gate_apart)
+        gate =
+            graph_matmul1(b->g, x, model_weight(b->m, layer, TENSOR_ATTN_GATE, PART_WEIGHT), NULL);
     if (opt->v_norm && qkv[2] != GRAPH_NONE)
         qkv[2] = graph_rmsnorm(b->g, qkv[2], NULL, b->hp->rms_eps, a.v_dim);
     if (opt->qk_norm && !opt->norm_late)
@@ -131,7 +134,7 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     if (!a.shares)
         graph_kv_store(b->g, qkv[1], qkv[2], a.n_kv_heads, a.head_dim, a.v_dim);
     out = blk_last(b, layer, graph_attention(b->g, qkv[0], &a));
-    if (opt->gated)
+    if (gate != GRAPH_NONE)
         out = blk_gate(b, OP_ACT_SIGMOID, gate, out);
     return graph_matmul1(b->g, out, model_weight(b->m, layer, TENSOR_ATTN_OUT, PART_WEIGHT),
                          model_weight(b->m, layer, TENSOR_ATTN_OUT, PART_BIAS));

@@ -45,8 +45,9 @@ struct blk_attention {
     bool no_rope;
     float temperature; /* 0, or q grows with its position (graph_temperature) */
     unsigned step, offset;
-    bool chunked; /* the layer's window begins at multiples of itself */
-    bool gated;   /* attn_q gives each head's queries and a gate of its output behind them */
+    bool chunked;    /* the layer's window begins at multiples of itself */
+    bool gate_apart; /* a sigmoid gate of the output is a tensor of its own */
+    bool gated;      /* attn_q gives each head's queries and a gate of its output behind them */
 };
 /*
  * Grouped-query attention over all of the past, or over the layer's window; x

@@ -91,6 +91,21 @@ static double want_list(const struct bed *b, int o, size_t r, size_t i)
     return (double)bits;
 }
 
+/* Nothing below zero: else many scores are exactly 0, and equals are for another test. */
+static void make_positive(struct bed *b)
+{
+    size_t n = b->op.src[0].n[0] * b->run.rows, dim = b->op.p.indexer.head_dim;
+    float *q = b->op.src[0].data, key[MAX_DIM];
+
+    for (size_t i = 0; i < n; i++)
+        q[i] = fabsf(q[i]);
+    for (size_t p = 0; p < b->run.pos + b->run.rows; p++) {
+        for (size_t d = 0; d < dim; d++)
+            key[d] = fabsf(bed_normal());
+        b->op.src[2].fmt->from_f32(key, bed_slot(&b->op.src[2], 0, p), dim);
+    }
+}
+
 static struct bed indexer_bed(const char *fmt, size_t pos, size_t rows, size_t top_k, size_t heads,
                               size_t dim)
 {
@@ -178,7 +193,7 @@ int cases_INDEXER(int *ret_run)
     static const struct {
         size_t pos, rows, top_k, heads, dim;
     } shapes[] = {
-        {0, 40, 24, 4, 64}, {500, 3, 64, 5, 32}, {1023, 1, 300, 8, 128}, {250, 12, 255, 1, 32}};
+        {0, 40, 24, 4, 64}, {500, 3, 64, 5, 32}, {1023, 1, 300, 8, 128}, {250, 12, 255, 5, 32}};
     int bad = 0;
 
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
@@ -186,6 +201,7 @@ int cases_INDEXER(int *ret_run)
             struct bed b = indexer_bed(cache_formats[f], shapes[i].pos, shapes[i].rows,
                                        shapes[i].top_k, shapes[i].heads, shapes[i].dim);
 
+            make_positive(&b);
             bed_out(&b, 0, shapes[i].top_k, shapes[i].rows);
             make_lists(&b, shapes[i].top_k);
             bad += CHECK(b);
