@@ -24,7 +24,7 @@
 #include "tests/support/mkmodel.h"
 
 /* accuracy.py makes the same ids. */
-#define N_PROMPTS 8
+#define N_PROMPTS 24
 #define N_IDS     32
 #define N_VOCAB   600
 

@@ -21,7 +21,7 @@ import tempfile
 import time
 import urllib.request
 
-N_PROMPTS, N_IDS, N_VOCAB = 8, 32, 600  # as in accuracy.c
+N_PROMPTS, N_IDS, N_VOCAB = 24, 32, 600  # as in accuracy.c
 WORSE, NOISE = 1.05, 1e-5
 
 

@@ -1,7 +1,7 @@
 /*
  * shares - how much of the machine a model uses, in one process.
  *
- *     shares [--threads N] [--rounds N] [--cpu TIER] [--own-time] [--json FILE] MODEL.gguf
+ *     shares [--threads N] [--rounds N] [--cpu TIER] [--depth N] [--own-time] [--profile] [--json FILE] MODEL.gguf
  *
  * --own-time takes the processor time of the threads for the time on the wall:
  * on a machine that others use too it says more, but a thread that sleeps for
@@ -12,6 +12,9 @@
  * operations of the matrices per second, over the int8 peak of the threads,
  * for the matrices alone, those of q4_k alone, and the whole.  The parts
  * alternate, and a share is the median of the rounds' own.
+ *
+ * --profile tells for each kind of operation what part of the time it takes,
+ * each run alone.
  *
  * The program of the model is seen from below: ops->run is wrapped, which
  * tells which matrices a token reads and can leave everything else out.
@@ -33,7 +36,7 @@
 #define READ_UNIT  ((size_t)4096)
 
 /* What a run of the program does with the ops that come by. */
-enum mode { WHOLE, COLLECT, MATRICES, Q4_K_ONLY };
+enum mode { WHOLE, COLLECT, MATRICES, Q4_K_ONLY, PROFILE };
 
 struct range {
     const char *at;
@@ -49,7 +52,11 @@ static struct {
     double ops, ops_q4_k; /* of the rows that went by */
     struct op *kept;
     size_t cap_kept;
+    double seconds[OP_COUNT]; /* by PROFILE */
+    const struct bench *bench;
 } spy;
+
+static double now_s(const struct bench *b);
 
 static bool is_kept(const struct op *op)
 {
@@ -92,6 +99,25 @@ static void collect(const struct op *op, size_t rows)
     }
 }
 
+/* One op after the other, each a dispatch of its own. */
+static int profile(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
+                   void *scratch, struct err *err)
+{
+    struct op_run rows = *run;
+    int r = 0;
+
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        double began_s = now_s(spy.bench);
+
+        if (rows.rows)
+            r = spy.real->run(be, &ops[i], 1, &rows, scratch, err);
+        if (ops[i].kind == OP_ROWS)
+            rows.rows = run->n_out;
+        spy.seconds[ops[i].kind] += now_s(spy.bench) - began_s;
+    }
+    return r;
+}
+
 static int spy_run(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
                    void *scratch, struct err *err)
 {
@@ -100,6 +126,8 @@ static int spy_run(struct backend *be, const struct op *ops, size_t n, const str
 
     if (spy.mode == WHOLE)
         return spy.real->run(be, ops, n, run, scratch, err);
+    if (spy.mode == PROFILE)
+        return profile(be, ops, n, run, scratch, err);
     ARRAY_GROW(spy.kept, n, spy.cap_kept);
     for (size_t i = 0; i < n; i++) {
         if (ops[i].kind == OP_ROWS)
@@ -140,6 +168,7 @@ struct bench {
     int32_t ids[N_PROMPT];
     unsigned threads, rounds;
     size_t tokens; /* of decode in one measurement */
+    size_t depth;  /* of the context at the start of each */
     bool own_time;
 };
 
@@ -159,7 +188,7 @@ static void die(const char *text)
     exit(1);
 }
 
-/* Seconds of n tokens in batches of `batch` on an empty context. */
+/* Seconds of n tokens in batches of `batch`. */
 static double eval(struct bench *b, enum mode mode, size_t n, size_t batch)
 {
     const int32_t last = (int32_t)batch - 1;
@@ -167,13 +196,26 @@ static double eval(struct bench *b, enum mode mode, size_t n, size_t batch)
     struct err err = {0};
     double began_s;
 
-    sequence_truncate(model_sequence(b->m), 0);
+    sequence_truncate(model_sequence(b->m), b->depth);
     spy.mode = mode;
     began_s = now_s(b);
     for (size_t i = 0; i < n; i += batch)
         if (model_eval(b->m, b->ids + i, batch, &last, 1, NULL, &logits, &err) < 0)
             die(err.text);
     return now_s(b) - began_s;
+}
+
+static void fill(struct bench *b)
+{
+    const float *logits;
+    struct err err = {0};
+
+    while (sequence_length(model_sequence(b->m)) < b->depth) {
+        size_t n = MIN(b->depth - sequence_length(model_sequence(b->m)), (size_t)N_PROMPT);
+
+        if (model_eval(b->m, b->ids, n, NULL, 0, NULL, &logits, &err) < 0)
+            die(err.text);
+    }
 }
 
 static double read_all(struct bench *b, size_t times)
@@ -242,6 +284,22 @@ static void decode(struct bench *b, FILE *json)
     print(b, &whole, json, false);
 }
 
+static void print_profile(struct bench *b, const char *what, size_t n, size_t batch)
+{
+    double sum = 0;
+
+    memset(spy.seconds, 0, sizeof spy.seconds);
+    for (unsigned i = 0; i < b->rounds; i++)
+        eval(b, PROFILE, n, batch);
+    for (int i = 0; i < OP_COUNT; i++)
+        sum += spy.seconds[i];
+    printf("%s, %u thread%s, depth %zu:", what, b->threads, b->threads == 1 ? "" : "s", b->depth);
+    for (int i = 0; i < OP_COUNT; i++)
+        if (spy.seconds[i] > 0)
+            printf(" %s %.1f %%", op_name(i), 100 * spy.seconds[i] / sum);
+    putchar('\n');
+}
+
 static double peak(const struct bench *b)
 {
     double int8, f32;
@@ -278,16 +336,17 @@ static void prefill(struct bench *b, FILE *json)
 }
 
 /* Letters of a text would do as well: the values of a random model depend on neither. */
-static void run(struct bench *b, const char *path, const char *tier, FILE *json)
+static void run(struct bench *b, const char *path, const char *tier, bool profiled, FILE *json)
 {
     struct cpu_backend cpu = cpu_backend_open(b->threads, tier);
-    struct model_options o = {.n_ctx = N_PROMPT, .n_batch = N_PROMPT, .n_out = 1};
+    struct model_options o = {.n_ctx = b->depth + N_PROMPT, .n_batch = N_PROMPT, .n_out = 1};
     struct ledger *ledger = ledger_create();
     struct backend_ops ops = *cpu.ops;
     struct model_info info;
     struct err err = {0};
 
     spy.real = cpu.ops;
+    spy.bench = b;
     ops.run = spy_run;
     if (model_open(path, &b->m, &err) < 0 ||
         model_load(b->m, &o, ledger, &ops, cpu.be, NULL, NULL, NULL, &err) < 0 ||
@@ -296,9 +355,15 @@ static void run(struct bench *b, const char *path, const char *tier, FILE *json)
     model_info(b->m, &info);
     for (size_t i = 0; i < N_PROMPT; i++)
         b->ids[i] = (int32_t)((i * 7919 + 13) % info.n_vocab);
+    fill(b);
     eval(b, WHOLE, N_PROMPT, N_PROMPT);
-    decode(b, json);
-    prefill(b, json);
+    if (profiled) {
+        print_profile(b, "decode", b->tokens, 1);
+        print_profile(b, "prefill 512", N_PROMPT, N_PROMPT);
+    } else {
+        decode(b, json);
+        prefill(b, json);
+    }
     team_destroy(b->team);
     model_close(b->m);
     ledger_destroy(ledger);
@@ -311,6 +376,7 @@ int main(int argc, char **argv)
 {
     struct bench b = {.threads = 1, .rounds = 7, .tokens = 16};
     const char *model = NULL, *tier = NULL, *out = NULL;
+    bool profiled = false;
     FILE *json = NULL;
 
     for (int i = 1; i < argc; i++) {
@@ -320,6 +386,10 @@ int main(int argc, char **argv)
             b.rounds = (unsigned)strtoul(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--cpu") == 0 && i + 1 < argc)
             tier = argv[++i];
+        else if (strcmp(argv[i], "--depth") == 0 && i + 1 < argc)
+            b.depth = strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--profile") == 0)
+            profiled = true;
         else if (strcmp(argv[i], "--own-time") == 0)
             b.own_time = true;
         else if (strcmp(argv[i], "--json") == 0 && i + 1 < argc)
@@ -328,8 +398,8 @@ int main(int argc, char **argv)
             model = argv[i];
     }
     if (!model || model[0] == '-' || b.rounds < 1 || b.rounds > MAX_ROUNDS) {
-        fputs("usage: shares [--threads N] [--rounds N] [--cpu TIER] [--own-time] [--json FILE] "
-              "MODEL.gguf\n",
+        fputs("usage: shares [--threads N] [--rounds N] [--cpu TIER] [--depth N] [--own-time] "
+              "[--profile] [--json FILE] MODEL.gguf\n",
               stderr);
         return 2;
     }
@@ -339,7 +409,7 @@ int main(int argc, char **argv)
             die("the file of --json cannot be written");
         fputs("[\n", json);
     }
-    run(&b, model, tier, json);
+    run(&b, model, tier, profiled, json);
     if (json) {
         fputs("]\n", json);
         fclose(json);
