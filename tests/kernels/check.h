@@ -63,6 +63,12 @@ extern const size_t check_n_rows;
 
 /* -- random numbers: splitmix64, one stream per row, so that --only changes nothing ------ */
 
+/*
+ * Of the many shapes of a matrix only one in check_thin is tried, and no row of
+ * more than 4096: for an emulator, which takes minutes for all.  1: all.
+ */
+extern unsigned check_thin;
+
 void check_seed(uint64_t seed);
 uint64_t check_random(void);
 float check_normal(void); /* mean 0, deviation 1 */

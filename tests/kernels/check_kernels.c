@@ -127,6 +127,8 @@ const struct row check_rows[] = {
 };
 const size_t check_n_rows = sizeof(check_rows) / sizeof(check_rows[0]);
 
+unsigned check_thin = 1;
+
 static struct options {
     const char *only;
     const char *cpu;
@@ -184,9 +186,10 @@ static void catch_faults(void)
 static int usage(const char *name)
 {
     fprintf(stderr,
-            "usage: %s [--seed N] [--only TEXT] [--cpu TIER] [--bench] [--threads N]\n"
+            "usage: %s [--seed N] [--only TEXT] [--cpu TIER] [--thin N] [--bench] [--threads N]\n"
             "  --only   rows whose name op_format_tier contains TEXT\n"
             "  --cpu    cap the tier, as rnbd's setting does\n"
+            "  --thin   try one in N of the shapes of matrices, and no long rows\n"
             "  --bench  measure instead of check\n",
             name);
     return 2;
@@ -212,11 +215,13 @@ static int parse_options(int argc, char **argv)
             options.cpu = value;
         else if (strcmp(argv[i], "--threads") == 0)
             options.threads = (unsigned)strtoul(value, NULL, 0);
+        else if (strcmp(argv[i], "--thin") == 0)
+            check_thin = (unsigned)strtoul(value, NULL, 0);
         else
             return usage(argv[0]);
         i++;
     }
-    if (options.threads < 1 || options.threads > 64)
+    if (options.threads < 1 || options.threads > 64 || check_thin < 1)
         return usage(argv[0]);
     return 0;
 }

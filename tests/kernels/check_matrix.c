@@ -217,6 +217,17 @@ static bool takes_rows(size_t rows, size_t n)
     return n <= 1024 || rows < 3 || rows % 16 < 2 || rows == 31 || rows == MAX_ROWS;
 }
 
+/* Asked for each shape: the seed decides which ones a thin run tries. */
+static bool skips_shape(void)
+{
+    return check_thin > 1 && check_random() % check_thin != 0;
+}
+
+static bool skips_size(size_t n)
+{
+    return check_thin > 1 && n > 4096;
+}
+
 static int matvec_problem(const struct row *r, struct problem *p)
 {
     size_t cols_max = 4;
@@ -227,7 +238,8 @@ static int matvec_problem(const struct row *r, struct problem *p)
         bad += check_bound(r, p, 4, 2);
     for (size_t rows = 1; rows <= MAX_ROWS && !bad; rows++)
         for (size_t cols = 1; takes_rows(rows, p->n) && cols <= cols_max && !bad; cols++)
-            bad += try_matvec(r, p, rows, cols, (rows + cols) % 3 != 0);
+            if (!skips_shape())
+                bad += try_matvec(r, p, rows, cols, (rows + cols) % 3 != 0);
     if (!bad)
         bad += try_gap(r, p, 19, 3);
     return bad;
@@ -242,7 +254,7 @@ int check_matvec(const struct row *r)
         for (int how = 0; how < FILL_COUNT; how++) {
             struct problem p;
 
-            if (size_at(f, i) > 4096 && how > FILL_ONES)
+            if (skips_size(size_at(f, i)) || (size_at(f, i) > 4096 && how > FILL_ONES))
                 continue;
             problem_init(&p, f, (enum fill)how, size_at(f, i));
             bad += matvec_problem(r, &p);
@@ -370,13 +382,13 @@ int check_gemm(const struct row *r)
         for (int how = 0; how < FILL_COUNT; how++) {
             struct problem p;
 
-            if (size_at(f, i) > 1024 && how > FILL_ONES)
+            if (skips_size(size_at(f, i)) || (size_at(f, i) > 1024 && how > FILL_ONES))
                 continue;
             problem_init(&p, f, (enum fill)how, size_at(f, i));
             problem_answer(&p, r->twin.matvec, MAX_ROWS, MAX_COLS, 4);
             for (size_t rows = 1; rows <= MAX_ROWS && !bad; rows++)
                 for (size_t cols = 1; cols <= MAX_COLS && !bad; cols++)
-                    if (takes_shape(rows, cols, p.n, (enum fill)how))
+                    if (takes_shape(rows, cols, p.n, (enum fill)how) && !skips_shape())
                         bad += try_gemm(r, &k, &p, rows, cols, (rows + cols) % 3 != 0);
             if (!bad && how == FILL_RANDOM)
                 bad += try_tall(r, &k, &p, 13);

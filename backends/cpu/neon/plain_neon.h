@@ -62,24 +62,94 @@ INLINE float plain_rest(const struct plain *f, const uint8_t *w, const float *x,
     return kernels_tree16(p);
 }
 
+/* Products of rows x cols over n weights; y[c * y_stride + r].  Both are constants of the caller. */
+INLINE void plain_block(const struct plain *f, const uint8_t *w, size_t row_bytes, size_t rows,
+                        const char *act, size_t act_stride, size_t cols, size_t n, float *y,
+                        size_t y_stride)
+{
+    float32x4_t acc[6][4];
+    size_t k = 0;
+
+    for (size_t i = 0; i < rows * cols; i++)
+        for (size_t v = 0; v < 4; v++)
+            acc[i][v] = vdupq_n_f32(0.0f);
+    for (; k + 16 <= n; k += 16)
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; v++) {
+            float32x4_t x[3];
+
+            for (size_t c = 0; c < cols; c++)
+                x[c] = vld1q_f32((const float *)(act + c * act_stride) + k + 4 * v);
+            for (size_t r = 0; r < rows; r++) {
+                float32x4_t weights = f->load(w + r * row_bytes + (k + 4 * v) * f->bytes);
+
+                for (size_t c = 0; c < cols; c++)
+                    acc[r * cols + c][v] = vfmaq_f32(acc[r * cols + c][v], weights, x[c]);
+            }
+        }
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < cols; c++) {
+            const float32x4_t *a = acc[r * cols + c];
+
+            y[c * y_stride + r] =
+                k == n ? plain_tree(a)
+                       : plain_rest(f, w + r * row_bytes + k * f->bytes,
+                                    (const float *)(act + c * act_stride) + k, n - k, a);
+        }
+}
+
+/* Two rows, or the last one, of columns c … end, three at a time. */
+INLINE void plain_strip(const struct gemm *g, const struct plain *f, size_t r, size_t rows,
+                        size_t c, size_t end)
+{
+    const uint8_t *w = (const uint8_t *)g->w + r * g->row_bytes;
+
+    for (; c < end; c += 3) {
+        const char *act = (const char *)g->act + c * g->act_stride;
+        float *y = g->y + c * g->y_stride + r;
+
+        if (end - c >= 3)
+            plain_block(f, w, g->row_bytes, rows, act, g->act_stride, 3, g->n, y, g->y_stride);
+        else
+            for (size_t i = 0; i < end - c; i++)
+                plain_block(f, w, g->row_bytes, rows, act + i * g->act_stride, g->act_stride, 1,
+                            g->n, y + i * g->y_stride, g->y_stride);
+    }
+}
+
+INLINE void plain_columns(const struct gemm *g, const struct plain *f, size_t c, size_t end)
+{
+    size_t r = 0;
+
+    for (; r + 2 <= g->rows; r += 2)
+        plain_strip(g, f, r, 2, c, end);
+    if (r < g->rows)
+        plain_strip(g, f, r, 1, c, end);
+}
+
+/* A matvec is a gemm of few columns. */
 INLINE void plain_matvec(const struct matvec *m, const struct plain *f)
 {
-    for (size_t r = 0; r < m->rows; r++) {
-        const uint8_t *w = (const uint8_t *)m->w + r * m->row_bytes;
+    const struct gemm g = {
+        .w = m->w,
+        .row_bytes = m->row_bytes,
+        .rows = m->rows,
+        .n = m->n,
+        .act = m->act,
+        .act_stride = m->act_stride,
+        .y = m->y,
+        .y_stride = m->y_stride,
+    };
 
-        for (size_t c = 0; c < m->cols; c++) {
-            const float *x = (const float *)((const char *)m->act + c * m->act_stride);
-            float32x4_t acc[4];
-            size_t k = 0;
+    plain_columns(&g, f, 0, m->cols);
+}
 
-            for (size_t i = 0; i < 4; i++)
-                acc[i] = vdupq_n_f32(0.0f);
-            for (; k + 16 <= m->n; k += 16)
-                for (size_t i = 0; i < 4; i++)
-                    acc[i] = vfmaq_f32(acc[i], f->load(w + (k + 4 * i) * f->bytes),
-                                       vld1q_f32(x + k + 4 * i));
-            m->y[c * m->y_stride + r] =
-                k == m->n ? plain_tree(acc) : plain_rest(f, w + k * f->bytes, x + k, m->n - k, acc);
-        }
-    }
+/* As many columns as fit in half an L2 while all rows pass; two rows at a time stay in L1. */
+INLINE void plain_gemm(const struct gemm *g, const struct plain *f)
+{
+    size_t fit = ((size_t)256 << 10) / (g->n * sizeof(float)) / 3 * 3;
+    size_t step = fit < 3 ? 3 : fit;
+
+    for (size_t c = 0; c < g->cols; c += step)
+        plain_columns(g, f, c, c + step < g->cols ? c + step : g->cols);
 }

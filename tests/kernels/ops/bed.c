@@ -183,7 +183,7 @@ double bed_activation(enum act_kind act, const struct tensor *t, size_t row, siz
 
 /* -- running ------------------------------------------------------------------------- */
 
-int bed_open(const char *tier)
+int bed_open(const char *tier, unsigned only_threads)
 {
     static const char *const tiers[] = {"scalar", "avx2", "avx512", "neon", "dotprod", "i8mm"};
     struct device dev;
@@ -201,6 +201,8 @@ int bed_open(const char *tier)
             struct backend_options opt = {.threads = threads, .cpu = tiers[i]};
             struct opened *o = &opened[n_opened];
 
+            if (only_threads && threads != (i == 0 ? 1 : only_threads))
+                continue;
             if (dev.ops->open(&dev, &opt, &o->be, &err) < 0) {
                 printf("cannot open: %s\n", err.text);
                 return 0;

@@ -70,8 +70,11 @@ void bed_seed(uint64_t seed);
 
 /* Runs it every way; the number of failures, after telling the first. */
 int bed_check(struct bed *b);
-/* Opens a backend for each tier and number of threads; their number. */
-int bed_open(const char *tier);
+/*
+ * Opens a backend for each tier and number of threads; their number.  A tier:
+ * that one and scalar; threads: that many, and one for scalar.
+ */
+int bed_open(const char *tier, unsigned threads);
 void bed_close(void);
 /* The i-th of them, for programs of more than one op. */
 struct backend *bed_backend(int i, const char **ret_name);
