@@ -182,7 +182,9 @@ int program_run(struct program *p, const struct program_place *place, const stru
 
         if (place->tick)
             place->tick(place->tick_arg);
-        residency_between(place->residency);
+        r = residency_between(place->residency, err);
+        if (r < 0)
+            return r;
         if (run->cancel && *run->cancel)
             return err_set(err, ERR_CANCELLED, "cancelled before layer %d",
                            p->nodes[g->from].op.layer);

@@ -363,9 +363,9 @@ int residency_open_streams(struct residency *r, struct err *err)
     if (!r->whole && r->in.n_units && !r->units[0].experts)
         experts_open(r, false);
     r->current_layer = INT32_MIN;
-    if (r->p.n_dropped)
-        return ring_open(r, err);
-    return 0;
+    rc = r->p.n_dropped ? ring_open(r, err) : 0;
+    r->closed = rc < 0;
+    return rc;
 }
 
 void residency_close_streams(struct residency *r)

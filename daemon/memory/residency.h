@@ -127,8 +127,11 @@ size_t residency_held_bytes(const struct residency *r);
  * ERR_NOMEM, with what it needs, below the floor; nothing has changed then.
  */
 int residency_resize(struct residency *r, size_t bytes, struct err *err);
-/* Between two layers: goes on growing. */
-void residency_between(struct residency *r);
+/*
+ * Between two layers: goes on growing; makes again what a change of the budget
+ * could not (ERR_NOMEM: this batch has failed, a later one may not).
+ */
+int residency_between(struct residency *r, struct err *err);
 
 /* -- what is known ----------------------------------------------------------------- */
 

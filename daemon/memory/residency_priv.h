@@ -124,7 +124,8 @@ struct residency {
 
     /* of load() */
     bool loaded, has_placement;
-    bool whole; /* experts lie in the order of their numbers, all of them */
+    bool closed; /* ring, landing places or rows could not be made */
+    bool whole;  /* experts lie in the order of their numbers, all of them */
     struct placement p;
     struct region dense, slots, landing, rows;
     size_t charged[ACCOUNT_COUNT];

@@ -130,6 +130,7 @@ static int shrink(struct residency *r, const struct placement *to, struct err *e
 {
     size_t depth = to->ring_depth;
 
+    r->closed = true;
     if (r->reader)
         reader_cancel(r->reader);
     ring_forget(r);
@@ -200,14 +201,18 @@ void residency_grow(struct residency *r)
     if (!r->p.n_dropped)
         r->p.mode = PLACEMENT_EXPERTS;
     ring_close(r);
+    r->closed = true;
     add_up(r);
     residency_reopen_ring(r, NULL);
 }
 
-void residency_between(struct residency *r)
+int residency_between(struct residency *r, struct err *err)
 {
-    if (r->loaded && r->want_dropped < r->p.n_dropped)
+    int rc = r->closed ? residency_reopen_ring(r, err) : 0;
+
+    if (rc >= 0 && r->loaded && r->want_dropped < r->p.n_dropped)
         residency_grow(r);
+    return rc;
 }
 
 int residency_resize(struct residency *r, size_t bytes, struct err *err)

@@ -101,7 +101,7 @@ static int fill(struct model *m, const struct model_options *o, size_t bytes,
         r = make_sequence(m, o, who, err);
     if (r < 0)
         return r;
-    m->kv_charged = s.account[ACCOUNT_KV];
+    m->kv_charged = s.account[ACCOUNT_KV] + s.account[ACCOUNT_STATE];
     g = model_graph(m, o->n_ctx);
     m->residency = model_residency_create(m, g, o, m->ledger, ops, be, who);
     graph_destroy(g);

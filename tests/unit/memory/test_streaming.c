@@ -1,0 +1,387 @@
+/* What is not all resident: the ring, experts and rows give the right bytes, in any budget, after any fault. */
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "daemon/memory/residency.h"
+#include "tests/support/cpu_backend.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/unit/memory/faulty.h"
+
+TCase *tcase_memory_streaming(void);
+
+#define N_LAYERS  6
+#define N_EXPERTS 5
+#define N_USED    2
+#define N_ROWS    200
+#define DENSE     ((size_t)20000) /* elements; 80 kB: may stream */
+#define SLICE     ((size_t)3000)
+#define ROW       ((size_t)500)
+#define PER_LAYER 6 /* norm, two dense ones, gate, up, down */
+#define N_TENSORS (1 + N_LAYERS * PER_LAYER)
+
+static struct cpu_backend cpu;
+static struct ledger *ledger;
+static struct gguf *file;
+
+static float value_of(size_t tensor, size_t i)
+{
+    return (float)(tensor * 100003 + i);
+}
+
+static size_t elements(size_t t)
+{
+    size_t k = (t - 1) % PER_LAYER;
+
+    if (t == 0)
+        return N_ROWS * ROW;
+    return k == 0 ? 64 : k < 3 ? DENSE : N_EXPERTS * SLICE;
+}
+
+static void set_up(void)
+{
+    struct gguf_writer w = {0};
+    struct err err = {0};
+    char *path;
+    int fd;
+
+    gguf_writer_string(&w, "general.architecture", "none");
+    for (size_t t = 0; t < N_TENSORS; t++) {
+        uint64_t n = elements(t);
+        float *x = xreallocarray(NULL, n, sizeof *x);
+        char name[16];
+
+        for (size_t i = 0; i < n; i++)
+            x[i] = value_of(t, i);
+        snprintf(name, sizeof name, "t%zu", t);
+        gguf_writer_tensor(&w, name, 0, 1, &n, x);
+        free(x);
+    }
+    fd = gguf_writer_memfd(&w);
+    path = gguf_writer_fd_path(fd);
+    gguf_writer_clear(&w);
+    ck_assert_msg(gguf_open(path, &file, &err) == 0, "%s", err.text);
+    free(path);
+    close(fd);
+    cpu = cpu_backend_open(1, NULL);
+    ledger = ledger_create();
+}
+
+static void tear_down(void)
+{
+    gguf_close(file);
+    cpu_backend_close(&cpu);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    ledger_destroy(ledger);
+}
+
+/* Ids are the tensors' numbers. */
+static struct residency *make(const struct stream_engine *engine)
+{
+    struct residency *r = residency_create(file, ledger, cpu.ops, cpu.be, "test");
+
+    if (engine)
+        residency_set_engine(r, engine);
+    for (size_t t = 0; t < N_TENSORS; t++) {
+        const struct gguf_tensor *g = gguf_tensor_at(file, t);
+        struct extent e = {.part = g->part, .offset = g->offset, .bytes = g->bytes, .layer = -1};
+
+        if (t == 0)
+            e.n_rows = N_ROWS;
+        else
+            e.layer = (int)((t - 1) / PER_LAYER);
+        if (t && (t - 1) % PER_LAYER >= 3)
+            e.n_experts = N_EXPERTS;
+        snprintf(e.name, sizeof e.name, "%.*s", (int)g->name.len, g->name.p);
+        residency_add(r, &e);
+    }
+    residency_set_batch(r, 16, N_USED);
+    return r;
+}
+
+static int load(struct residency *r, size_t bytes, struct err *err)
+{
+    struct placement p;
+
+    residency_plan(r, bytes, &p);
+    residency_set_placement(r, &p);
+    return residency_load(r, NULL, NULL, NULL, err);
+}
+
+static size_t floor_of(struct residency *r)
+{
+    struct placement p;
+
+    residency_floor(r, &p);
+    return p.total_bytes;
+}
+
+static void check_floats(const void *data, size_t tensor, size_t from, size_t n)
+{
+    size_t i = 0;
+
+    while (i < n && ((const float *)data)[i] == value_of(tensor, from + i))
+        i++;
+    ck_assert_msg(i == n, "tensor %zu, element %zu", tensor, from + i);
+}
+
+static int check_rows(struct residency *r, struct err *err)
+{
+    const int32_t ids[] = {7, 199, 0, 7, 42};
+    const void *rows;
+    int rc = 0;
+
+    if (!residency_is_by_row(r, 0))
+        return 0;
+    rc = residency_rows(r, 0, ids, ARRAY_LEN(ids), &rows, err);
+    for (size_t i = 0; i < ARRAY_LEN(ids) && rc >= 0; i++)
+        check_floats((const float *)rows + i * ROW, 0, (size_t)ids[i] * ROW, ROW);
+    return rc;
+}
+
+static int check_dense(struct residency *r, size_t layer, struct err *err)
+{
+    for (size_t k = 0; k < 3; k++) {
+        size_t t = 1 + layer * PER_LAYER + k;
+        const void *data;
+        int rc = residency_pin(r, (extent_id)t, &data, err);
+
+        if (rc < 0)
+            return rc;
+        check_floats(data, t, 0, elements(t));
+        residency_unpin(r, (extent_id)t);
+    }
+    return 0;
+}
+
+/* rows of two experts each; all that were chosen come, each once. */
+static int check_experts(struct residency *r, size_t layer, size_t token, size_t rows,
+                         struct err *err)
+{
+    size_t first = 1 + layer * PER_LAYER + 3;
+    const void *(*data)[RESIDENCY_PARTS];
+    int32_t ids[16 * N_USED];
+    unsigned wanted = 0, came = 0;
+    struct residency_choice c = {
+        .ids = ids, .stride = N_USED, .rows = rows, .n_used = N_USED, .offsets = {0}};
+    int n;
+
+    if (!residency_is_sliced(r, (extent_id)first))
+        return 0;
+    for (size_t i = 0; i < rows; i++) {
+        ids[i * 2] = (int32_t)((token * 3 + layer + i) % N_EXPERTS);
+        ids[i * 2 + 1] = (int32_t)((token * 3 + layer + i + 1 + token % 3) % N_EXPERTS);
+        wanted |= 1u << ids[i * 2] | 1u << ids[i * 2 + 1];
+    }
+    for (unsigned k = 0; k < RESIDENCY_PARTS; k++)
+        c.parts[k] = (extent_id)(first + RESIDENCY_PARTS - 1 - k); /* another order than declared */
+    residency_experts_begin(r, &c);
+    while ((n = residency_experts_next(r, &data, err)) > 0)
+        for (size_t e = 0; e < N_EXPERTS; e++) {
+            if (!data[e][0])
+                continue;
+            ck_assert(!(came >> e & 1));
+            came |= 1u << e;
+            for (unsigned k = 0; k < RESIDENCY_PARTS; k++)
+                check_floats(data[e][k], c.parts[k], e * SLICE, SLICE);
+        }
+    ck_assert(n < 0 || came == wanted);
+    return n;
+}
+
+/* As the executor walks. */
+static int walk(struct residency *r, size_t token, size_t rows, struct err *err)
+{
+    int rc = residency_between(r, err);
+
+    if (rc >= 0)
+        rc = check_rows(r, err);
+    for (size_t layer = 0; layer < N_LAYERS && rc >= 0; layer++) {
+        rc = residency_between(r, err);
+        if (rc >= 0)
+            rc = check_dense(r, layer, err);
+        if (rc >= 0)
+            rc = check_experts(r, layer, token, rows, err);
+    }
+    return rc;
+}
+
+static void must_walk(struct residency *r, size_t token, size_t rows)
+{
+    struct err err = {0};
+
+    ck_assert_msg(walk(r, token, rows, &err) >= 0, "%s", err.text);
+}
+
+START_TEST(every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept)
+{
+    struct residency *r = make(NULL);
+    size_t floor = floor_of(r), all;
+    struct placement p;
+    struct err err = {0};
+
+    residency_plan(r, SIZE_MAX, &p);
+    all = p.total_bytes;
+    ck_assert_uint_lt(floor, all);
+    residency_destroy(r);
+    for (size_t step = 0; step <= 12; step++) {
+        size_t bytes = floor + (all - floor) * step / 12;
+
+        r = make(NULL);
+        ck_assert_msg(load(r, bytes, &err) == 0, "%s", err.text);
+        ck_assert_uint_le(residency_held_bytes(r), bytes);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), residency_held_bytes(r));
+        for (size_t token = 0; token < 8; token++)
+            must_walk(r, token, token == 3 ? 16 : 1);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), residency_held_bytes(r));
+        residency_destroy(r);
+    }
+}
+END_TEST
+
+START_TEST(a_budget_may_be_cut_and_raised_between_two_layers)
+{
+    struct residency *r = make(NULL);
+    struct placement p;
+    struct err err = {0};
+    size_t floor, all;
+
+    ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
+    floor = residency_floor_bytes(r);
+    residency_plan(r, SIZE_MAX, &p);
+    all = p.total_bytes;
+    for (size_t i = 0; i < 40; i++) {
+        size_t bytes = i % 5 == 0 ? floor : floor + (all * 2 - floor) * (i * 7 % 11) / 10;
+
+        ck_assert_msg(residency_resize(r, bytes, &err) == 0, "%s", err.text);
+        ck_assert_uint_le(residency_held_bytes(r), bytes);
+        must_walk(r, i, i % 7 == 3 ? 12 : 1);
+        ck_assert_uint_le(residency_held_bytes(r), bytes);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), residency_held_bytes(r));
+    }
+    ck_assert_int_eq(residency_resize(r, floor - 1, &err), -ERR_NOMEM);
+    must_walk(r, 99, 1);
+    residency_destroy(r);
+}
+END_TEST
+
+START_TEST(a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right)
+{
+    struct faulty f = {.fail_at = -1};
+    struct stream_engine engine = {.pread = faulty_pread, .arg = &f};
+    struct residency *r = make(&engine);
+    struct err err = {0};
+    long first, last;
+
+    ck_assert_int_eq(load(r, floor_of(r), &err), 0);
+    first = f.n_reads;
+    must_walk(r, 0, 1);
+    must_walk(r, 1, 9);
+    last = f.n_reads;
+    residency_destroy(r);
+    ck_assert_int_gt(last, first + N_LAYERS);
+    for (long n = first; n < last; n++) {
+        f = (struct faulty){.fail_at = n, .errnum = n % 2 ? EIO : 0};
+        r = make(&engine);
+        ck_assert_int_eq(load(r, floor_of(r), &err), 0);
+        for (size_t token = 0, failed = 0; token < 4; token++) {
+            err_clear(&err);
+            if (walk(r, token, token == 1 ? 9 : 1, &err) >= 0)
+                continue;
+            ck_assert_int_eq(err.kind, ERR_IO);
+            ck_assert_int_eq(err.param[0], 't');
+            ck_assert_uint_eq(failed++, 0);
+        }
+        residency_destroy(r);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    }
+}
+END_TEST
+
+START_TEST(every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works)
+{
+    struct residency *r = make(NULL);
+    size_t floor = floor_of(r), n = 0;
+    struct err err = {0};
+
+    for (;; n++) {
+        int rc;
+
+        ledger_refuse_after(ledger, (long)n);
+        rc = load(r, floor + floor / 3, &err);
+        ledger_refuse_after(ledger, -1);
+        if (rc == 0)
+            break;
+        ck_assert_int_eq(rc, -ERR_NOMEM);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    }
+    ck_assert_uint_ge(n, 3);
+    must_walk(r, 0, 1);
+    residency_destroy(r);
+}
+END_TEST
+
+START_TEST(a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most)
+{
+    for (long n = 0; n < 6; n++) {
+        struct residency *r = make(NULL);
+        size_t floor, all;
+        struct err err = {0};
+
+        ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
+        all = residency_held_bytes(r);
+        floor = residency_floor_bytes(r);
+        ledger_refuse_after(ledger, n);
+        residency_resize(r, floor, &err);
+        residency_resize(r, (floor + all) / 2, &err);
+        walk(r, 0, 1, &err);
+        ledger_refuse_after(ledger, -1);
+        must_walk(r, 1, 1);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), residency_held_bytes(r));
+        residency_destroy(r);
+        ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+    }
+}
+END_TEST
+
+START_TEST(prefill_does_not_take_the_slots_of_what_decode_uses)
+{
+    struct residency *r = make(NULL);
+    struct residency_stats a, b;
+    struct placement p;
+    struct err err = {0};
+
+    /* room for all experts but a few, dense weights resident */
+    residency_plan(r, SIZE_MAX, &p);
+    ck_assert_int_eq(load(r, p.total_bytes - p.slots_bytes / 3, &err), 0);
+    for (size_t i = 0; i < 6; i++)
+        must_walk(r, 0, 1); /* the same two experts of every layer */
+    must_walk(r, 1, 16);    /* all experts, once */
+    residency_stats(r, &a);
+    must_walk(r, 0, 1);
+    residency_stats(r, &b);
+    ck_assert_uint_eq(b.uses - a.uses, N_LAYERS * N_USED);
+    ck_assert_uint_eq(b.hits - a.hits, N_LAYERS * N_USED);
+    residency_destroy(r);
+}
+END_TEST
+
+TCase *tcase_memory_streaming(void)
+{
+    TCase *tc = tcase_create("streaming");
+
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_set_timeout(tc, 120);
+    tcase_add_test(tc, every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept);
+    tcase_add_test(tc, a_budget_may_be_cut_and_raised_between_two_layers);
+    tcase_add_test(tc, a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right);
+    tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
+    tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
+    tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
+    return tc;
+}
