@@ -61,7 +61,7 @@ $(B)/tests/stream_race: $(call obj,tests/bench/stream_race.c $(lib_src)) $(B)/li
 	$(call link,$^)
 
 .PHONY: gates
-gates: all $(B)/tests/mkmodel $(B)/tests/stream_race ## the gates of streaming [GATE=name RIVAL=path/to/llama-completion BASE=path/to/rnbd MODELS=DIR ROUNDS=3 OUT=gates.json]
+gates: all $(B)/tests/mkmodel $(B)/tests/stream_race $(B)/tests/check_stream ## the gates of streaming [GATE=name RIVAL=path/to/llama-completion BASE=path/to/rnbd MODELS=DIR ROUNDS=3 OUT=gates.json]
 	PYTHONDONTWRITEBYTECODE=1 tests/bench/gates.py --build $(B) $(addprefix --gate ,$(GATE)) $(if $(RIVAL),--rival $(RIVAL)) \
 	    $(if $(BASE),--base $(BASE)) $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
 
