@@ -467,6 +467,30 @@ static bool check_DELTA(const struct op *op, struct err *err)
            check_state(op, &op->src[5], k, v, heads, err);
 }
 
+static bool check_SSM(const struct op *op, struct err *err)
+{
+    const struct op_ssm_params *p = &op->p.ssm;
+    const struct tensor *a = &op->src[4];
+    size_t heads = p->n_heads, dim = p->head_dim, n = p->n_state;
+
+    NEED(heads && p->n_groups && heads % p->n_groups == 0, "%zu heads cannot share %u", heads,
+         p->n_groups);
+    NEED(dim && n, "its heads are empty");
+    NEED(!p->each || (heads == 1 && n <= OP_SSM_EACH), "%zu heads of %zu with a decay each", heads,
+         n);
+    NEED(!p->each || (is_f32(a) && a->n[0] == n && a->n[1] == dim),
+         "what makes decays is not %zux%zu", n, dim);
+    NEED(op->src[5].fmt, "the way through is missing");
+    return check_rows(op, &op->dst[0], heads * dim, "the output", err) &&
+           check_rows(op, &op->src[0], heads * dim, "the input", err) &&
+           check_rows(op, &op->src[1], p->n_groups * n, "what goes in", err) &&
+           check_rows(op, &op->src[2], p->n_groups * n, "what goes out", err) &&
+           check_rows(op, &op->src[3], p->each ? dim : heads, "the steps", err) &&
+           (p->each || check_rows(op, a, heads, "the decays", err)) &&
+           check_vector(op, &op->src[5], p->each ? dim : heads, "the way through", err) &&
+           check_state(op, &op->src[6], n, dim, heads, err);
+}
+
 typedef bool check_fn(const struct op *op, struct err *err);
 
 static check_fn *const checks[OP_COUNT] = {

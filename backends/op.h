@@ -70,6 +70,14 @@ struct op_delta_params {
     float q_scale, k_scale;
 };
 
+/* One head whose columns have decays each of their own: Mamba; else Mamba-2. */
+struct op_ssm_params {
+    unsigned n_heads;
+    unsigned n_groups; /* of what goes in and out, each for n_heads / n_groups heads */
+    unsigned head_dim, n_state;
+    bool each; /* src4 = numbers [n_state][head_dim] that a step times one of makes a decay */
+};
+
 union op_params {
     struct {
         float scale;
@@ -142,7 +150,8 @@ union op_params {
         unsigned n_expert, n_used;
         enum op_act act;
         enum act_kind in_act, mid_act;
-        bool weigh_first;                 /* weights are of what gate and up give, not of down */
+        bool weigh_first; /* weights are of what gate and up give, not of down */
+        bool alone;       /* act(gate) without a second factor: up is the same matrix */
         const struct op_experts *experts; /* NULL: all of them, out of src 3 to 5 */
     } moe;
     struct {
@@ -150,6 +159,7 @@ union op_params {
         unsigned column; /* of the inputs kept, for the first of src0 */
     } conv;
     struct op_delta_params delta;
+    struct op_ssm_params ssm;
 };
 
 #define OP_MAX_SRC     9
@@ -183,6 +193,7 @@ struct op {
  */
 #define OP_STATE_COLS 16
 #define OP_CONV_TAPS  16 /* at most */
+#define OP_SSM_EACH   64 /* n_state at most where each element has a decay */
 
 /*
  * What changes from batch to batch.  Tensors are bound once with n[1] = the

@@ -218,6 +218,28 @@ struct delta {
 };
 typedef void delta_fn(const struct delta *d);
 
+/*
+ * A selective state space (Gu and Dao 2023, arXiv 2312.00752; Dao and Gu 2024,
+ * 2405.21060) on KERNELS_COLS columns, row by row:
+ *   S[i][c] = fma(S[i][c], decay, b[i] * (x[c] * dt[c])),  y[c] = fma(x[c], d[c], Σ_i S[i][c] * c[i])
+ * with decay = e^(dt[c] * a[i][c]), or the row's own where a is NULL.  The sum
+ * in four partials as above.  x of columns past cols is 0.
+ */
+struct ssm {
+    const float *x, *b, *c, *dt, *decay;                          /* of the first row */
+    size_t x_stride, b_stride, c_stride, dt_stride, decay_stride; /* floats from row to row */
+    const float *a;                                               /* [n][KERNELS_COLS], or NULL */
+    bool dt_each;   /* a step for each column; else one for all */
+    const float *d; /* [KERNELS_COLS] */
+    float *state;   /* [n][KERNELS_COLS] */
+    float *y;
+    size_t y_stride;
+    size_t rows;
+    size_t n;
+    size_t cols;
+};
+typedef void ssm_fn(const struct ssm *s);
+
 /* n floats into a cache, to the bits of the format's from_f32 (but for those of a NaN). */
 typedef void encode_fn(const float *x, void *out, size_t n);
 
@@ -249,6 +271,7 @@ struct kernels {
     exp_mul_fn *exp_mul;
     conv_fn *conv;
     delta_fn *delta;
+    ssm_fn *ssm;
     softmax_fn *softmax;
     rope_fn *rope;
     rope_neox_fn *rope_neox;

@@ -503,6 +503,7 @@ graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m)
     n->op.p.moe.n_used = m->n_used;
     n->op.p.moe.act = m->act;
     n->op.p.moe.weigh_first = m->weigh_first;
+    n->op.p.moe.alone = m->alone;
     n->op.p.moe.in_act = act;
     n->op.p.moe.mid_act = m->down->t.fmt->act;
     return y;
@@ -574,6 +575,36 @@ graph_value graph_rows(struct graph *g, graph_value x)
     put_dst(g, n, 0, y);
     g->values[x].narrowed = y;
     return y;
+}
+
+graph_value graph_ssm(struct graph *g, const struct graph_ssm *s)
+{
+    graph_value y = new_value(g, (size_t)s->p.n_heads * s->p.head_dim, ACT_F32, false);
+    struct node *n = new_node(g, OP_SSM);
+
+    assert(g->layer >= 0 && !g->values[s->x].out);
+    put_src(g, n, 0, s->x);
+    put_src(g, n, 1, s->in);
+    put_src(g, n, 2, s->out);
+    put_src(g, n, 3, s->dt);
+    if (s->p.each)
+        put_weight(n, 4, s->a);
+    else
+        put_src(g, n, 4, s->decay);
+    put_weight(n, 5, s->through);
+    put_cache(n, 6, REF_STATE);
+    put_dst(g, n, 0, y);
+    n->op.p.ssm = s->p;
+    return y;
+}
+
+struct graph_weight graph_weight_flat(const struct graph_weight *w, size_t n)
+{
+    struct graph_weight flat = *w;
+
+    if (w->t.fmt)
+        flat.t = tensor_make(w->t.fmt, NULL, n, w->t.n[0] * tensor_rows(&w->t) / n, 1, 1);
+    return flat;
 }
 
 graph_value graph_like(struct graph *g, graph_value x, graph_value y)

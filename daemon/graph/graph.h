@@ -129,10 +129,11 @@ struct graph_moe {
     bool normalise;
     float scale;
     enum op_act act;
-    const graph_value *router_x;            /* what the router sees; NULL: x */
-    const struct graph_weight *factor;      /* of the weight of each expert; may be NULL */
-    bool weigh_first;                       /* as in op.h */
-    const struct graph_weight *router;      /* logits; rows = n_expert */
+    bool alone;                        /* experts without a gate: gate and up are the same weight */
+    const graph_value *router_x;       /* what the router sees; NULL: x */
+    const struct graph_weight *factor; /* of the weight of each expert; may be NULL */
+    bool weigh_first;                  /* as in op.h */
+    const struct graph_weight *router; /* logits; rows = n_expert */
     const struct graph_weight *router_bias; /* of the logits; may be NULL */
     const struct graph_weight *bias;        /* of the selection; may be NULL */
     const struct graph_weight *gate, *up, *down;
@@ -159,6 +160,18 @@ graph_value graph_delta(struct graph *g, const struct graph_delta *d);
 
 /* The wanted rows of x (the same value again when x has them already). */
 graph_value graph_rows(struct graph *g, graph_value x);
+struct graph_ssm {
+    graph_value x, in, out, dt;
+    graph_value decay;            /* where not p.each */
+    const struct graph_weight *a; /* where p.each */
+    const struct graph_weight *through;
+    struct op_ssm_params p;
+};
+graph_value graph_ssm(struct graph *g, const struct graph_ssm *s);
+
+/* The elements of a contiguous weight as rows of n. */
+struct graph_weight graph_weight_flat(const struct graph_weight *w, size_t n);
+
 /* x, cut to the wanted rows where y is. */
 graph_value graph_like(struct graph *g, graph_value x, graph_value y);
 /* x holds the logits: what a program gives. */

@@ -94,3 +94,42 @@ void arch_scales(struct hparams *hp)
     if (!(hp->embedding_scale > 0.0f))
         hp->embedding_scale = 1.0f;
 }
+
+int arch_check_mamba2(struct hparams *hp, const char *name, struct err *err)
+{
+    if (!hp->ssm_groups)
+        hp->ssm_groups = 1;
+    if (hp->ssm_inner % hp->ssm_rank != 0 || hp->ssm_rank % hp->ssm_groups != 0)
+        return err_set(err, ERR_FORMAT,
+                       "'%s' has a state of %u values in %u heads and %u groups, which do not "
+                       "divide each other",
+                       name, hp->ssm_inner, hp->ssm_rank, hp->ssm_groups);
+    hp->conv_rows = hp->ssm_conv - 1;
+    hp->conv_width = hp->ssm_inner + 2 * hp->ssm_groups * hp->ssm_state;
+    hp->ssm_in_width = hp->ssm_inner + hp->conv_width + hp->ssm_rank;
+    hp->state_heads = hp->ssm_rank;
+    hp->state_rows = hp->ssm_state;
+    hp->state_cols = hp->ssm_inner / hp->ssm_rank;
+    return 0;
+}
+
+int arch_check_mamba(struct hparams *hp, const char *name, struct err *err)
+{
+    if (hp->ssm_state > OP_SSM_EACH)
+        return err_set(err, ERR_UNSUPPORTED, "'%s.ssm.state_size' is %u; up to %d are supported",
+                       name, hp->ssm_state, OP_SSM_EACH);
+    hp->conv_rows = hp->ssm_conv - 1;
+    hp->conv_width = hp->ssm_inner;
+    hp->ssm_in_width = 2 * hp->ssm_inner;
+    hp->state_heads = 1;
+    hp->state_rows = hp->ssm_state;
+    hp->state_cols = hp->ssm_inner;
+    return 0;
+}
+
+unsigned arch_kind_by_heads(const struct hparams *hp, int layer)
+{
+    unsigned kind = hp->layers[layer].n_kv_heads ? LAYER_ATTENTION : LAYER_RECURRENT;
+
+    return kind | (hp->n_expert && (uint32_t)layer >= hp->n_dense_lead ? (unsigned)LAYER_MOE : 0);
+}

@@ -82,7 +82,12 @@ enum dim {
     DIM_SSM_INNER,
     DIM_SSM_STATE,
     DIM_SSM_RANK,
-    DIM_SSM_RANK2 /* 2 * ssm_rank */
+    DIM_SSM_RANK2, /* 2 * ssm_rank */
+    DIM_SSM_IN,    /* ssm_in_width */
+    DIM_SSM_X,     /* ssm_rank + 2 * ssm_state */
+    DIM_SSM_GROUPS,
+    DIM_SSM_GROUP, /* ssm_inner / ssm_groups */
+    DIM_EMBD3      /* 3 * n_embd */
 };
 
 enum need {
@@ -170,6 +175,11 @@ int arch_check_sections(const struct hparams *hp, const char *name, struct err *
 /* For check() and kind(): layers of the gated delta rule, with attention in every full_interval-th. */
 int arch_check_delta(struct hparams *hp, const char *name, struct err *err);
 unsigned arch_kind_delta(const struct hparams *hp, int layer);
+/* For check(): recurrent layers of Mamba-2; of Mamba. */
+int arch_check_mamba2(struct hparams *hp, const char *name, struct err *err);
+int arch_check_mamba(struct hparams *hp, const char *name, struct err *err);
+/* For kind(): recurrent where the file gives no KV heads; experts behind the leading dense layers. */
+unsigned arch_kind_by_heads(const struct hparams *hp, int layer);
 
 /* Rows that most tables begin with: those of RMS norms, those of layer norms. */
 #define KEYS_ALL                                                                                   \
@@ -285,6 +295,40 @@ unsigned arch_kind_delta(const struct hparams *hp, int layer);
         BARE_IN(RECURRENT, SSM_A, ALWAYS, DIM_SSM_RANK),                                           \
         VECTOR_IN(RECURRENT, SSM_NORM, ALWAYS, DIM_SSM_STATE),                                     \
         MATRIX_IN(RECURRENT, SSM_OUT, ALWAYS, DIM_SSM_INNER, DIM_EMBD)
+#define KEYS_SSM                                                                                   \
+    {KEY_SSM_CONV, true}, {KEY_SSM_INNER, true}, {KEY_SSM_STATE, true},                            \
+    {                                                                                              \
+        KEY_SSM_RANK, true                                                                         \
+    }
+/* Layers of Mamba-2, and of Mamba. */
+#define TENSORS_MAMBA2                                                                             \
+    MATRIX_IN(RECURRENT, SSM_IN, ALWAYS, DIM_EMBD, DIM_SSM_IN),                                    \
+        VECTOR_IN(RECURRENT, SSM_CONV1D, ALWAYS, DIM_CONV, DIM_CONV_WIDTH),                        \
+        BIAS_IN(RECURRENT, SSM_CONV1D, OPTIONAL, DIM_CONV_WIDTH),                                  \
+        BIAS_IN(RECURRENT, SSM_DT, ALWAYS, DIM_SSM_RANK),                                          \
+        BARE_IN(RECURRENT, SSM_A, ALWAYS, DIM_NONE, DIM_SSM_RANK),                                 \
+        BARE_IN(RECURRENT, SSM_D, ALWAYS, DIM_NONE, DIM_SSM_RANK),                                 \
+        VECTOR_IN(RECURRENT, SSM_NORM, OPTIONAL, DIM_SSM_GROUP, DIM_SSM_GROUPS),                   \
+        MATRIX_IN(RECURRENT, SSM_OUT, ALWAYS, DIM_SSM_INNER, DIM_EMBD)
+#define TENSORS_MAMBA                                                                              \
+    MATRIX_IN(RECURRENT, SSM_IN, ALWAYS, DIM_EMBD, DIM_SSM_IN),                                    \
+        VECTOR_IN(RECURRENT, SSM_CONV1D, ALWAYS, DIM_CONV, DIM_CONV_WIDTH),                        \
+        BIAS_IN(RECURRENT, SSM_CONV1D, OPTIONAL, DIM_CONV_WIDTH),                                  \
+        MATRIX_IN(RECURRENT, SSM_X, ALWAYS, DIM_SSM_INNER, DIM_SSM_X),                             \
+        MATRIX_IN(RECURRENT, SSM_DT, ALWAYS, DIM_SSM_RANK, DIM_SSM_INNER),                         \
+        BIAS_IN(RECURRENT, SSM_DT, ALWAYS, DIM_SSM_INNER),                                         \
+        BARE_IN(RECURRENT, SSM_A, ALWAYS, DIM_SSM_STATE, DIM_SSM_INNER),                           \
+        BARE_IN(RECURRENT, SSM_D, ALWAYS, DIM_SSM_INNER),                                          \
+        MATRIX_IN(RECURRENT, SSM_OUT, ALWAYS, DIM_SSM_INNER, DIM_EMBD)
+/* Attention in layers that have it. */
+#define TENSORS_SOME_ATTENTION                                                                     \
+    MATRIX_IN(ATTENTION, ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q),                                         \
+        MATRIX_IN(ATTENTION, ATTN_K, ALWAYS, DIM_EMBD, DIM_K),                                     \
+        MATRIX_IN(ATTENTION, ATTN_V, ALWAYS, DIM_EMBD, DIM_V),                                     \
+        MATRIX_IN(ATTENTION, ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD),                                   \
+        BIAS_IN(ATTENTION, ATTN_Q, OPTIONAL, DIM_Q), BIAS_IN(ATTENTION, ATTN_K, OPTIONAL, DIM_K),  \
+        BIAS_IN(ATTENTION, ATTN_V, OPTIONAL, DIM_V),                                               \
+        BIAS_IN(ATTENTION, ATTN_OUT, OPTIONAL, DIM_EMBD)
 #define TENSORS_EXPERTS(need)                                                                      \
     MATRIX(FFN_GATE_INP, need, DIM_EMBD, DIM_EXPERT),                                              \
         MATRIX(FFN_GATE_EXPS, need, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),                             \

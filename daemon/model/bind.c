@@ -58,6 +58,11 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     case DIM_SSM_STATE: return hp->ssm_state;
     case DIM_SSM_RANK: return hp->ssm_rank;
     case DIM_SSM_RANK2: return (uint64_t)hp->ssm_rank * 2;
+    case DIM_SSM_IN: return hp->ssm_in_width;
+    case DIM_SSM_X: return (uint64_t)hp->ssm_rank + 2 * (uint64_t)hp->ssm_state;
+    case DIM_SSM_GROUPS: return hp->ssm_groups;
+    case DIM_SSM_GROUP: return hp->ssm_groups ? hp->ssm_inner / hp->ssm_groups : 0;
+    case DIM_EMBD3: return (uint64_t)hp->n_embd * 3;
     case DIM_Q_LORA: return hp->n_q_lora;
     case DIM_KV_LORA: return hp->n_kv_lora;
     case DIM_KV_A: return (uint64_t)hp->n_kv_lora + hp->n_rot;

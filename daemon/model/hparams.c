@@ -377,6 +377,7 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
                          .embedding_scale = 1.0f,
                          .residual_scale = 1.0f,
                          .logit_scale = 1.0f,
+                         .rope_finetuned = true,
                          .expert_scale = 1.0f};
     int r;
 

@@ -31,6 +31,7 @@ enum layer_kind {
     LAYER_RECURRENT = 2, /* keeps a state of fixed size */
     LAYER_SHARED = 16,   /* attention by the keys and values of an earlier layer */
     LAYER_WINDOW = 8,    /* its attention sees n_swa positions, not all of the past */
+    LAYER_MLP = 32,      /* nothing but its feed-forward part */
     LAYER_MOE = 4        /* its feed-forward part has experts */
 };
 
@@ -94,7 +95,9 @@ struct hparams {
     bool expert_norm;                               /* weights of the chosen sum to 1 */
     float expert_scale;
     uint32_t rope_sections[4]; /* pairs that turn by time, height, width, another position */
-    uint32_t full_interval;    /* every so manieth layer has attention, the others are recurrent */
+    bool rope_finetuned;    /* as in the file; Granite means by it whether there is RoPE at all */
+    uint32_t ssm_in_width;  /* columns of what goes into a recurrent layer; set by check() */
+    uint32_t full_interval; /* every so manieth layer has attention, the others are recurrent */
     uint32_t ssm_conv, ssm_inner, ssm_state, ssm_rank, ssm_groups; /* as in the file */
     /* What a recurrent layer keeps; set by check() of its family. */
     uint32_t conv_rows, conv_width, state_heads, state_rows, state_cols;

@@ -148,3 +148,49 @@ int check_delta(const struct row *r)
             bad = try_delta(r, sizes[s], cols, 1 + cols % MAX_ROWS, cols % 2);
     return bad;
 }
+
+static int try_ssm(const struct row *r, size_t n, size_t cols, size_t rows, bool each)
+{
+    struct guard g[7];
+    struct pair p;
+    size_t steps = each ? cols : 1;
+    struct ssm s = {.x = guarded(&g[0], cols * rows),
+                    .b = guarded(&g[1], n * rows),
+                    .c = guarded(&g[2], n * rows),
+                    .dt = guarded(&g[3], steps * rows),
+                    .decay = guarded(&g[4], rows),
+                    .a = guarded(&g[5], n * KERNELS_COLS),
+                    .d = guarded(&g[6], KERNELS_COLS),
+                    .x_stride = cols,
+                    .b_stride = n,
+                    .c_stride = n,
+                    .dt_stride = steps,
+                    .decay_stride = 1,
+                    .dt_each = each,
+                    .y_stride = cols,
+                    .rows = rows,
+                    .n = n,
+                    .cols = cols};
+
+    s.a = each ? s.a : NULL;
+    pair_init(&p, n * KERNELS_COLS, cols * rows);
+    for (int i = 0; i < 2; i++) {
+        s.state = p.state[i];
+        s.y = p.out[i];
+        (i ? r->twin : r->kernel).ssm(&s);
+    }
+    for (int i = 0; i < 7; i++)
+        guard_clear(&g[i]);
+    return pair_end(r, &p, n);
+}
+
+int check_ssm(const struct row *r)
+{
+    static const size_t sizes[] = {1, 3, 4, 7, 16, 33, 128};
+    int bad = 0;
+
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]) && !bad; s++)
+        for (size_t cols = 1; cols <= KERNELS_COLS && !bad; cols++)
+            bad = try_ssm(r, sizes[s], cols, 1 + cols % MAX_ROWS, cols % 2);
+    return bad;
+}

@@ -270,14 +270,16 @@ static void activate(const struct op *op, const struct part *p, const struct pla
         float *gate = s->gate + i * ff, *up = s->up + i * s->up_stride;
 
         add_bias(op, p, SRC_GATE, e, gate, 0, ff);
-        add_bias(op, p, SRC_UP, e, up, 0, ff);
+        if (!op->p.moe.alone)
+            add_bias(op, p, SRC_UP, e, up, 0, ff);
         if (op->p.moe.weigh_first) {
             float weight = weight_of(op, plan->pair_of[i]);
 
             p->k->scale(gate, weight, gate, ff);
-            p->k->scale(up, weight, up, ff);
+            if (!op->p.moe.alone)
+                p->k->scale(up, weight, up, ff);
         }
-        glu_row(p->k, op->p.moe.act, gate, up, gate, ff);
+        glu_row(p->k, op->p.moe.act, gate, op->p.moe.alone ? NULL : up, gate, ff);
         if (act != ACT_F32)
             p->k->quantize[act](gate, ff, s->mid + i * bytes);
     }
@@ -359,7 +361,7 @@ static void run(const struct op *op, const struct part *p)
         each_group(op, p, &plan, &s, gather);
         team_barrier(p->team);
     }
-    for (int w = 0; w < 2; w++) {
+    for (int w = 0; w < (op->p.moe.alone ? 1 : 2); w++) {
         in.packed = s.packed[w];
         in.y = w ? s.up : s.gate;
         in.y_stride = w ? s.up_stride : ff;

@@ -91,11 +91,20 @@ graph_value blk_delta(struct build *b, int layer, graph_value x, const struct bl
 /* What the layer's kind says: that, or gated attention with QK-norm. */
 graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bool adjacent);
 
+/* Mamba-2 (Dao and Gu 2024, arXiv 2405.21060); Mamba (Gu and Dao 2023, 2312.00752); x is normed. */
+graph_value blk_mamba2(struct build *b, int layer, graph_value x);
+graph_value blk_mamba(struct build *b, int layer, graph_value x);
+/* Kimi Delta Attention (Kimi Linear 2025, arXiv 2510.26692): the delta rule with a decay for each key. */
+graph_value blk_kda(struct build *b, int layer, graph_value x);
+/* LFM2's gated short convolution (arXiv 2511.23404). */
+graph_value blk_shortconv(struct build *b, int layer, graph_value x);
+
 /* down(act(gate x) * up x); without a gate, down(act(up x)); the two may be one tensor, gate first. */
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);
 /* The same by silu. */
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
 /* The same of the shared experts: they are one of their widths together. */
+graph_value blk_ffn_shared(struct build *b, int layer, graph_value x, enum op_act act);
 graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x);
 
 /* What the layers of dense families differ in. */

@@ -74,3 +74,58 @@ graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bo
         return blk_delta(b, layer, x, &(struct blk_delta){.adjacent = adjacent});
     return blk_attention(b, layer, x, &(struct blk_attention){.qk_norm = true, .gated = true});
 }
+
+/* Two small matrices in a row. */
+static graph_value halves(struct build *b, int layer, graph_value x, enum tensor_name first,
+                          enum tensor_name second)
+{
+    x = graph_matmul1(b->g, x, weight(b, layer, first), NULL);
+    return graph_matmul1(b->g, x, weight(b, layer, second), NULL);
+}
+
+/* Queries, keys and values, each with a convolution of its own. */
+static void convolved(struct build *b, int layer, graph_value x, graph_value ret[3])
+{
+    static const enum tensor_name names[3] = {TENSOR_ATTN_Q, TENSOR_ATTN_K, TENSOR_ATTN_V};
+    static const enum tensor_name taps[3] = {TENSOR_SSM_CONV_Q, TENSOR_SSM_CONV_K,
+                                             TENSOR_SSM_CONV_V};
+    const struct graph_weight *w[3];
+    size_t n = b->hp->ssm_inner;
+
+    for (int i = 0; i < 3; i++)
+        w[i] = weight(b, layer, names[i]);
+    graph_matmul(b->g, x, 3, w, NULL, ret);
+    for (unsigned i = 0; i < 3; i++) {
+        struct graph_weight t = graph_weight_flat(weight(b, layer, taps[i]), b->hp->ssm_conv);
+        struct graph_conv c = {.taps = &t, .silu = true, .column = i * b->hp->ssm_inner};
+
+        graph_conv(b->g, ret[i], &c, 1, &n, &ret[i]);
+    }
+}
+
+graph_value blk_kda(struct build *b, int layer, graph_value x)
+{
+    const struct hparams *hp = b->hp;
+    struct graph_delta d = {.p = {.n_heads = hp->ssm_rank,
+                                  .n_k_heads = hp->ssm_rank,
+                                  .k_dim = hp->ssm_state,
+                                  .v_dim = hp->ssm_state,
+                                  .q_scale = 1.0f / (float)hp->ssm_state,
+                                  .k_scale = 1.0f / sqrtf((float)hp->ssm_state)}};
+    struct graph_weight a =
+        graph_weight_flat(model_weight(b->m, layer, TENSOR_SSM_A, PART_BARE), hp->ssm_rank);
+    graph_value qkv[3], f, gate, y;
+
+    convolved(b, layer, x, qkv);
+    f = halves(b, layer, x, TENSOR_SSM_F_A, TENSOR_SSM_F_B);
+    gate = halves(b, layer, x, TENSOR_SSM_G_A, TENSOR_SSM_G_B);
+    graph_softplus(b->g, f, model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS), &a, &d.decay);
+    d.rate = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SSM_BETA), NULL);
+    d.q = unit(b, qkv[0]);
+    d.k = unit(b, qkv[1]);
+    d.v = qkv[2];
+    y = blk_last(b, layer, graph_delta(b->g, &d));
+    y = graph_rmsnorm(b->g, y, weight(b, layer, TENSOR_SSM_NORM), hp->rms_eps, hp->ssm_state);
+    y = blk_gate(b, OP_ACT_SIGMOID, gate, y);
+    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_ATTN_OUT), NULL);
+}

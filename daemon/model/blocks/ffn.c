@@ -49,8 +49,12 @@ graph_value blk_swiglu(struct build *b, int layer, graph_value x)
     return blk_ffn(b, layer, x, OP_ACT_SILU);
 }
 
+graph_value blk_ffn_shared(struct build *b, int layer, graph_value x, enum op_act act)
+{
+    return ffn(b, layer, x, act, TENSOR_FFN_GATE_SHEXP, TENSOR_FFN_UP_SHEXP, TENSOR_FFN_DOWN_SHEXP);
+}
+
 graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x)
 {
-    return ffn(b, layer, x, OP_ACT_SILU, TENSOR_FFN_GATE_SHEXP, TENSOR_FFN_UP_SHEXP,
-               TENSOR_FFN_DOWN_SHEXP);
+    return blk_ffn_shared(b, layer, x, OP_ACT_SILU);
 }

@@ -5,10 +5,13 @@
 void blk_head(struct build *b, graph_value x)
 {
     const struct graph_weight *w = model_weight(b->m, -1, TENSOR_OUTPUT, PART_WEIGHT);
+    /* LFM2 keeps the norm before the output under the name of one behind the input. */
+    bool has_norm = model_weight(b->m, -1, TENSOR_OUTPUT_NORM, PART_WEIGHT)->t.fmt;
+    enum tensor_name norm = has_norm ? TENSOR_OUTPUT_NORM : TENSOR_TOKEN_EMBD_NORM;
 
     if (!w->t.fmt)
         w = model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
-    x = blk_norm(b, graph_rows(b->g, x), TENSOR_OUTPUT_NORM, -1);
+    x = blk_norm(b, graph_rows(b->g, x), norm, -1);
     if (b->hp->pooling != POOLING_NONE) {
         graph_output(b->g, x);
         return;

@@ -46,7 +46,8 @@ int blk_mla_check(struct hparams *hp, const char *name, bool one_magnitude, stru
                        name, hp->head_dim, hp->v_dim, hp->n_kv_lora, hp->n_rot,
                        hp->n_kv_lora + hp->n_rot, hp->n_kv_lora);
     for (uint32_t i = 0; i < hp->n_layers; i++)
-        if (hp->layers[i].n_kv_heads != (hp->absorbed ? 1 : hp->layers[i].n_heads))
+        if (hp->layers[i].kind & LAYER_ATTENTION &&
+            hp->layers[i].n_kv_heads != (hp->absorbed ? 1 : hp->layers[i].n_heads))
             return err_set(err, ERR_FORMAT, "'%s.attention.head_count_kv' is %u in layer %u; %s",
                            name, hp->layers[i].n_kv_heads, i,
                            hp->absorbed ? "a latent for all heads is one KV head"
@@ -127,11 +128,13 @@ graph_value blk_mla(struct build *b, int layer, graph_value x, const struct blk_
 
     if (hp->layers[layer].indexer)
         b->chosen = blk_indexer(b, layer, x, q_latent);
-    graph_rope_part(b->g, q, b->rope, rope, hp->n_rot, hp->k_mla, hp->k_mla - hp->n_rot);
+    if (!b->m->arch->no_rope)
+        graph_rope_part(b->g, q, b->rope, rope, hp->n_rot, hp->k_mla, hp->k_mla - hp->n_rot);
     latent = graph_slice(b->g, kv, 0, hp->n_kv_lora, width);
     latent = blk_rmsnorm(b, latent, TENSOR_ATTN_KV_A_NORM, layer);
     rotated = graph_slice(b->g, kv, hp->n_kv_lora, hp->n_rot, width);
-    graph_rope(b->g, rotated, b->rope, rope, hp->n_rot, hp->n_rot);
+    if (!b->m->arch->no_rope)
+        graph_rope(b->g, rotated, b->rope, rope, hp->n_rot, hp->n_rot);
     y = hp->absorbed ? attend_latent(b, layer, q, latent, rotated, opt)
                      : attend_expanded(b, layer, q, latent, rotated, opt);
     return graph_matmul1(b->g, y, weight(b, layer, TENSOR_ATTN_OUT), NULL);

@@ -71,6 +71,10 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
         moe.gate = &gate;
         moe.up = &up;
     }
+    if (!moe.gate->t.fmt) { /* the table has no gates: down(act(up x)) */
+        moe.alone = true;
+        moe.gate = moe.up;
+    }
     return graph_moe(b->g, x, &moe);
 }
 

@@ -221,3 +221,82 @@ int cases_DELTA(int *ret_run)
         }
     return bad;
 }
+
+/* -- SSM ------------------------------------------------------------------------------- */
+
+static void ssm_column(const struct bed *b, double *state, size_t h, size_t c)
+{
+    const struct op_ssm_params *p = &b->op.p.ssm;
+    size_t at = h * p->head_dim + c, group = h / (p->n_heads / p->n_groups);
+
+    for (size_t r = 0; r < b->run.rows; r++) {
+        double dt = src(b, 3, r, p->each ? c : h), x = src(b, 0, r, at);
+        double y = x * vec(b, 5, p->each ? c : h);
+
+        for (size_t i = 0; i < p->n_state; i++) {
+            double *s = state_at(b, state, h, i, c);
+
+            *s *= p->each ? exp(dt * src(b, 4, c, i)) : src(b, 4, r, h);
+            *s += src(b, 1, r, group * p->n_state + i) * x * dt;
+            y += *s * src(b, 2, r, group * p->n_state + i);
+        }
+        b->truth[r * b->op.dst[0].n[0] + at] = y;
+    }
+}
+
+/* Numbers that make a state forget: negative, or decays below 1. */
+static void forgetful(struct tensor *t, bool negative)
+{
+    float *x = t->data;
+
+    for (size_t i = 0; i < t->n[0] * t->n[1]; i++)
+        x[i] = negative ? -fabsf(x[i]) : expf(-fabsf(x[i]));
+}
+
+static int ssm(const struct op_ssm_params *p, size_t rows, int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_SSM}, .nmse = 1e-11, .want = want_truth, .row_src = 0x0f};
+    size_t blocks = (p->head_dim + OP_STATE_COLS - 1) / OP_STATE_COLS;
+    size_t width = (size_t)p->n_heads * p->head_dim, ins = (size_t)p->n_groups * p->n_state;
+    size_t steps = p->each ? p->head_dim : p->n_heads;
+    double *state;
+
+    snprintf(b.what, sizeof(b.what), "%u heads on %u of %ux%u, rows=%zu%s", p->n_heads, p->n_groups,
+             p->n_state, p->head_dim, rows, p->each ? ", a decay each" : "");
+    b.op.p.ssm = *p;
+    b.op.src[0] = bed_f32(&b, width, rows);
+    b.op.src[1] = bed_f32(&b, ins, rows);
+    b.op.src[2] = bed_f32(&b, ins, rows);
+    b.op.src[3] = bed_f32(&b, steps, rows);
+    b.op.src[4] = p->each ? bed_f32(&b, p->n_state, p->head_dim) : bed_f32(&b, p->n_heads, rows);
+    b.op.src[5] = bed_f32(&b, steps, 1);
+    b.op.src[6] = bed_state(&b, OP_STATE_COLS, p->n_state, blocks, p->n_heads);
+    b.row_src |= p->each ? 0 : 0x10;
+    for (size_t i = 0; i < steps * rows; i++)
+        ((float *)b.op.src[3].data)[i] = fabsf(((float *)b.op.src[3].data)[i]);
+    forgetful(&b.op.src[4], p->each);
+    bed_out(&b, 0, width, rows);
+    b.run.rows = rows;
+    b.truth = bed_alloc(&b, width * rows * sizeof(double));
+    state = doubles_of_state(&b);
+    for (size_t h = 0; h < p->n_heads; h++)
+        for (size_t c = 0; c < p->head_dim; c++)
+            ssm_column(&b, state, h, c);
+    return CHECK(b);
+}
+
+int cases_SSM(int *ret_run)
+{
+    static const struct op_ssm_params shapes[] = {{4, 2, 16, 16, false},
+                                                  {8, 1, 64, 128, false},
+                                                  {3, 3, 20, 33, false},
+                                                  {1, 1, 200, 16, true},
+                                                  {1, 1, 7, 5, true}};
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        bad += ssm(&shapes[i], 1, ret_run);
+        bad += ssm(&shapes[i], 17, ret_run);
+    }
+    return bad;
+}

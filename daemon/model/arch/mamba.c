@@ -1,0 +1,50 @@
+/*
+ * mamba: Mamba (Gu and Dao 2023, arXiv 2312.00752): a selective state space in
+ * every layer and nothing else.
+ */
+
+#include "daemon/model/blocks/blocks.h"
+
+static const struct key_row keys[] = {
+    {KEY_BLOCK_COUNT, true},      {KEY_CONTEXT_LENGTH, true},
+    {KEY_EMBEDDING_LENGTH, true}, {KEY_VOCAB_SIZE, false},
+    {KEY_HEAD_COUNT, false},      {KEY_FEED_FORWARD_LENGTH, false},
+    {KEY_RMS_EPS, true},          KEYS_SSM,
+};
+
+static const struct tensor_row tensors[] = {
+    TENSORS_ENDS,
+    MATRIX(OUTPUT, OPTIONAL, DIM_EMBD, DIM_VOCAB),
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD),
+    TENSORS_MAMBA,
+};
+
+static int check(struct hparams *hp, struct err *err)
+{
+    return arch_check_mamba(hp, "mamba", err);
+}
+
+static unsigned kind(const struct hparams *hp, int layer)
+{
+    (void)hp;
+    (void)layer;
+    return LAYER_RECURRENT;
+}
+
+static graph_value layer(struct build *b, int i, graph_value x)
+{
+    return blk_add(b, blk_last(b, i, x), blk_mamba(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i)));
+}
+
+const struct arch arch_mamba = {
+    .name = "mamba",
+    .rope = OP_ROPE_NEOX,
+    .no_rope = true,
+    .keys = keys,
+    .n_keys = ARRAY_LEN(keys),
+    .tensors = tensors,
+    .n_tensors = ARRAY_LEN(tensors),
+    .check = check,
+    .kind = kind,
+    .layer = layer,
+};

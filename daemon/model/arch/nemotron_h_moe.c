@@ -1,0 +1,88 @@
+/*
+ * nemotron_h_moe: Nemotron 3 (NVIDIA 2025): nemotron_h with experts of squared
+ * ReLU without gates, chosen by biased sigmoids, beside a shared one.
+ */
+
+#include "daemon/model/blocks/blocks.h"
+
+static const struct key_row keys[] = {
+    KEYS_ALL,
+    {KEY_RMS_EPS, false},
+    {KEY_NORM_EPS, false},
+    KEYS_SSM,
+    {KEY_SSM_GROUPS, false},
+    KEYS_MIXTURE,
+    {KEY_ATTENTION_SCALE, false},
+};
+
+static const struct tensor_row tensors[] = {
+    TENSORS_ENDS,
+    MATRIX(OUTPUT, OPTIONAL, DIM_EMBD, DIM_VOCAB),
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD),
+    TENSORS_MAMBA2,
+    TENSORS_SOME_ATTENTION,
+    MATRIX(FFN_GATE_INP, MOE, DIM_EMBD, DIM_EXPERT),
+    BIAS(EXP_PROBS_B, MOE, DIM_EXPERT),
+    MATRIX(FFN_UP_EXPS, MOE, DIM_EMBD, DIM_FF_EXP, DIM_EXPERT),
+    MATRIX(FFN_DOWN_EXPS, MOE, DIM_FF_EXP, DIM_EMBD, DIM_EXPERT),
+    MATRIX(FFN_UP_SHEXP, SHARED, DIM_EMBD, DIM_FF_SHEXP),
+    MATRIX(FFN_DOWN_SHEXP, SHARED, DIM_FF_SHEXP, DIM_EMBD),
+};
+
+/* A layer is one thing: what it has numbers for says which. */
+static unsigned kind(const struct hparams *hp, int layer)
+{
+    const struct hparams_layer *y = &hp->layers[layer];
+
+    if (y->n_ff)
+        return LAYER_MLP | LAYER_MOE;
+    return y->n_kv_heads ? LAYER_ATTENTION : LAYER_RECURRENT;
+}
+
+static graph_value experts(struct build *b, int i, graph_value x)
+{
+    graph_value y =
+        blk_moe(b, i, x, &(struct blk_moe){.normalise = b->hp->expert_norm, .act = OP_ACT_RELU2});
+
+    return b->hp->n_ff_shexp ? blk_add(b, y, blk_ffn_shared(b, i, x, OP_ACT_RELU2)) : y;
+}
+
+static int check(struct hparams *hp, struct err *err)
+{
+    int r = arch_check_mixture(hp, "nemotron_h_moe", EXPERT_GATING_SIGMOID, err);
+
+    if (r < 0)
+        return r;
+    if (!hp->has[KEY_RMS_EPS])
+        hp->rms_eps = hp->norm_eps;
+    if (!hp->has[KEY_RMS_EPS] && !hp->has[KEY_NORM_EPS])
+        return err_set(err, ERR_FORMAT, "'nemotron_h_moe' has neither of the two norm epsilons");
+    return arch_check_mamba2(hp, "nemotron_h_moe", err);
+}
+
+static graph_value layer(struct build *b, int i, graph_value x)
+{
+    unsigned kind = b->hp->layers[i].kind;
+    graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
+
+    if (kind & LAYER_RECURRENT)
+        h = blk_mamba2(b, i, h);
+    else if (kind & LAYER_ATTENTION)
+        h = blk_attention(b, i, h, &(struct blk_attention){.no_rope = true});
+    else
+        h = experts(b, i, h);
+    return blk_add(b, x, h);
+}
+
+const struct arch arch_nemotron_h_moe = {
+    .name = "nemotron_h_moe",
+    .rope = OP_ROPE_NORM,
+    .no_rope = true,
+    .keys = keys,
+    .n_keys = ARRAY_LEN(keys),
+    .tensors = tensors,
+    .n_tensors = ARRAY_LEN(tensors),
+    .check = check,
+    .kind = kind,
+    .layer = layer,
+};
