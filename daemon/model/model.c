@@ -247,7 +247,7 @@ int model_eval(struct model *m, const int32_t *ids, size_t n, const int32_t *row
     run.pos = sequence_length(m->sequence);
     r = program_run(m->program, &m->place, &run, &logits, err);
     if (r < 0) {
-        sequence_spoiled(m->sequence);
+        sequence_spoiled(m->sequence, n);
         return r;
     }
     sequence_append(m->sequence, ids, n);

@@ -9,6 +9,12 @@
 
 #define ARENA_ALIGN 64
 
+/* An encoder's text is one batch, so its cache is no larger without one. */
+static unsigned window_of(const struct model *m, size_t layer)
+{
+    return m->hp.layers[layer].kind & LAYER_WINDOW && !m->arch->encoder ? m->hp.n_swa : 0;
+}
+
 struct sequence_layout model_layout(const struct model *m, const struct model_options *opt,
                                     struct sequence_layer *layers)
 {
@@ -19,7 +25,8 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                         .k_dim = hparams_head_dim(&m->hp, i),
                                         .v_dim = hparams_v_dim(&m->hp, i),
                                         .index_dim = m->hp.layers[i].indexer ? m->hp.index_dim : 0,
-                                        .v_in_k = m->hp.absorbed};
+                                        .v_in_k = m->hp.absorbed,
+                                        .window = window_of(m, i)};
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_RECURRENT) {
             layers[i].conv_rows = m->hp.conv_rows;
@@ -33,6 +40,7 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                     .k_fmt = opt->kv,
                                     .v_fmt = opt->kv,
                                     .n_ctx = opt->n_ctx,
+                                    .n_batch = opt->n_batch,
                                     .n_checkpoints = MODEL_CHECKPOINTS};
 }
 
@@ -42,7 +50,7 @@ size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
 
     /* a head that is no whole number of blocks is refused when it is loaded; here it is only shown */
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        if (m->hp.layers[i].kind & LAYER_ATTENTION)
+        if (m->hp.layers[i].kind & LAYER_ATTENTION && !window_of(m, i))
             sum += m->hp.layers[i].n_kv_heads *
                    (format_row_bytes(kv, hparams_head_dim(&m->hp, i)) +
                     (m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i))));

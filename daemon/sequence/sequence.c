@@ -15,6 +15,7 @@
 struct cache {
     struct tensor k, v, index; /* fmt NULL: the layer keeps nothing */
     struct tensor conv, state; /* likewise */
+    size_t window;             /* of k and v; 0: they hold all positions */
 };
 
 /* The recurrent state of all layers at a position. */
@@ -38,6 +39,8 @@ struct sequence {
     int32_t *ids; /* [n_ctx] */
     size_t n_ctx;
     size_t length;
+    size_t
+        high; /* positions that may have been stored since the start, of batches that failed too */
     size_t charged, state_charged;
 };
 
@@ -56,17 +59,29 @@ static size_t add_sat(size_t a, size_t b)
     return __builtin_add_overflow(a, b, &r) ? SIZE_MAX : r;
 }
 
-static size_t n_chunks(const struct sequence_layout *l)
+static size_t all_chunks(const struct sequence_layout *l)
 {
     return l->n_ctx / OP_KV_CHUNK + (l->n_ctx % OP_KV_CHUNK != 0);
 }
 
+/*
+ * Of a layer: those of all positions, or of the ring of a window.  A batch of r
+ * rows sees window - 1 + r positions, which lie in two chunks more than they
+ * fill whole ones, at most.
+ */
+static size_t n_chunks(const struct sequence_layout *l, const struct sequence_layer *y)
+{
+    size_t ring = (y->window + l->n_batch + SEQUENCE_BACK) / OP_KV_CHUNK + 2;
+
+    return y->window ? MIN(ring, all_chunks(l)) : all_chunks(l);
+}
+
 /* Bytes of the keys, or of the values, of one layer. */
-static size_t cache_bytes(const struct sequence_layout *l, const struct format *fmt, unsigned heads,
-                          unsigned dim)
+static size_t cache_bytes(const struct sequence_layout *l, const struct sequence_layer *y,
+                          const struct format *fmt, unsigned heads, unsigned dim)
 {
     size_t row = format_row_bytes(fmt, dim);
-    size_t bytes = mul_sat(mul_sat(row * OP_KV_CHUNK, heads), n_chunks(l));
+    size_t bytes = mul_sat(mul_sat(row * OP_KV_CHUNK, heads), n_chunks(l, y));
 
     return add_sat(bytes, CACHE_ALIGN - 1) / CACHE_ALIGN * CACHE_ALIGN;
 }
@@ -128,11 +143,11 @@ static size_t region_bytes(const struct sequence_layout *l)
 
         if (!y->n_kv_heads)
             continue;
-        sum = add_sat(sum, cache_bytes(l, l->k_fmt, y->n_kv_heads, y->k_dim));
+        sum = add_sat(sum, cache_bytes(l, y, l->k_fmt, y->n_kv_heads, y->k_dim));
         if (!y->v_in_k)
-            sum = add_sat(sum, cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim));
+            sum = add_sat(sum, cache_bytes(l, y, l->v_fmt, y->n_kv_heads, y->v_dim));
         if (y->index_dim)
-            sum = add_sat(sum, cache_bytes(l, l->k_fmt, 1, y->index_dim));
+            sum = add_sat(sum, cache_bytes(l, y, l->k_fmt, 1, y->index_dim));
     }
     return sum;
 }
@@ -158,7 +173,7 @@ struct tensor sequence_shape_k(const struct sequence_layout *l, size_t layer)
 {
     const struct sequence_layer *y = &l->layers[layer];
 
-    return tensor_make(l->k_fmt, NULL, y->k_dim, OP_KV_CHUNK, y->n_kv_heads, n_chunks(l));
+    return tensor_make(l->k_fmt, NULL, y->k_dim, OP_KV_CHUNK, y->n_kv_heads, n_chunks(l, y));
 }
 
 struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer)
@@ -167,7 +182,7 @@ struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer)
     struct tensor v;
 
     if (!y->v_in_k)
-        return tensor_make(l->v_fmt, NULL, y->v_dim, OP_KV_CHUNK, y->n_kv_heads, n_chunks(l));
+        return tensor_make(l->v_fmt, NULL, y->v_dim, OP_KV_CHUNK, y->n_kv_heads, n_chunks(l, y));
     v = sequence_shape_k(l, layer);
     v.n[0] = y->v_dim;
     return v;
@@ -175,7 +190,8 @@ struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer)
 
 struct tensor sequence_shape_index(const struct sequence_layout *l, size_t layer)
 {
-    return tensor_make(l->k_fmt, NULL, l->layers[layer].index_dim, OP_KV_CHUNK, 1, n_chunks(l));
+    return tensor_make(l->k_fmt, NULL, l->layers[layer].index_dim, OP_KV_CHUNK, 1,
+                       n_chunks(l, &l->layers[layer]));
 }
 
 size_t sequence_state_bytes(const struct sequence_layout *layout, const struct backend_ops *ops,
@@ -218,18 +234,19 @@ static void cut_caches(struct sequence *s, const struct sequence_layout *l)
 
         if (!y->n_kv_heads)
             continue;
+        s->caches[i].window = y->window;
         c->k = sequence_shape_k(l, i);
         c->v = sequence_shape_v(l, i);
         c->k.data = c->v.data = at;
-        at += cache_bytes(l, l->k_fmt, y->n_kv_heads, y->k_dim);
+        at += cache_bytes(l, y, l->k_fmt, y->n_kv_heads, y->k_dim);
         if (!y->v_in_k) {
             c->v.data = at;
-            at += cache_bytes(l, l->v_fmt, y->n_kv_heads, y->v_dim);
+            at += cache_bytes(l, y, l->v_fmt, y->n_kv_heads, y->v_dim);
         }
         if (y->index_dim) {
             c->index = sequence_shape_index(l, i);
             c->index.data = at;
-            at += cache_bytes(l, l->k_fmt, 1, y->index_dim);
+            at += cache_bytes(l, y, l->k_fmt, 1, y->index_dim);
         }
     }
 }
@@ -379,16 +396,32 @@ static const struct checkpoint *checkpoint_before(const struct sequence *s, size
     return best;
 }
 
+/* Is all there that a batch at position n would see?  Of a ring, chunks go as later ones come. */
+static bool is_held(const struct sequence *s, size_t n)
+{
+    size_t last = s->high ? (s->high - 1) / OP_KV_CHUNK : 0;
+
+    for (size_t i = 0; i < s->n_layers && n; i++) {
+        const struct cache *c = &s->caches[i];
+        size_t first = n + 1 > c->window ? (n + 1 - c->window) / OP_KV_CHUNK : 0;
+
+        if (c->window && last >= first + c->k.n[3])
+            return false;
+    }
+    return true;
+}
+
 size_t sequence_rewind_point(const struct sequence *s, size_t n)
 {
     const struct checkpoint *c;
 
     if (n >= s->length)
         return s->length;
-    if (!s->state_bytes)
-        return n;
-    c = checkpoint_before(s, n);
-    return c ? c->at : 0;
+    if (s->state_bytes) {
+        c = checkpoint_before(s, n);
+        n = c ? c->at : 0;
+    }
+    return is_held(s, n) ? n : 0;
 }
 
 static char *states_of(const struct sequence *s, const struct checkpoint *c)
@@ -409,21 +442,30 @@ static void restore(struct sequence *s, const struct checkpoint *c)
             s->checkpoints[i].at = 0;
 }
 
-size_t sequence_truncate(struct sequence *s, size_t n)
+static void go_back(struct sequence *s, size_t n)
 {
-    if (n >= s->length)
-        return s->length;
     if (s->state_bytes)
         restore(s, checkpoint_before(s, n));
-    else
-        s->length = n;
+    s->length = n;
+    if (!n)
+        s->high = 0;
+}
+
+size_t sequence_truncate(struct sequence *s, size_t n)
+{
+    if (n < s->length)
+        go_back(s, sequence_rewind_point(s, n));
     return s->length;
 }
 
-void sequence_spoiled(struct sequence *s)
+void sequence_spoiled(struct sequence *s, size_t n)
 {
+    const struct checkpoint *c = checkpoint_before(s, s->length);
+    size_t back = c ? c->at : 0;
+
+    s->high = MAX(s->high, MIN(s->length + n, s->n_ctx));
     if (s->state_bytes)
-        restore(s, checkpoint_before(s, s->length));
+        go_back(s, is_held(s, back) ? back : 0);
 }
 
 void sequence_checkpoint(struct sequence *s)
@@ -458,6 +500,7 @@ void sequence_append(struct sequence *s, const int32_t *ids, size_t n)
     assert(n <= s->n_ctx - s->length);
     memcpy(s->ids + s->length, ids, n * sizeof *ids);
     s->length += n;
+    s->high = MAX(s->high, s->length);
 }
 
 struct tensor sequence_k(const struct sequence *s, size_t layer)

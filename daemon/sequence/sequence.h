@@ -8,7 +8,9 @@
  * new prompt need not be computed again.
  *
  * Keys and values of a position stay as they are, so any position can be gone
- * back to.  A recurrent state is one for all of the past: a sequence that has
+ * back to.  Where a window bounds what a layer sees, its cache is a ring that
+ * holds the window, the largest batch and SEQUENCE_BACK positions more: one can
+ * go back by as many, or to the start.  A recurrent state is one for all of the past: a sequence that has
  * some can only go back to where a checkpoint was kept, or to the start.
  *
  * Thread: ENGINE.
@@ -25,12 +27,15 @@
 
 struct sequence;
 
+#define SEQUENCE_BACK 1024
+
 /* What a layer keeps; zeros: nothing of the kind.  Recurrent state is f32, and zero at the start. */
 struct sequence_layer {
     unsigned n_kv_heads;
     unsigned k_dim; /* per head */
     unsigned v_dim;
     unsigned index_dim; /* of keys for choosing positions, one a token; 0: none */
+    unsigned window;    /* positions that a later one sees, itself among them; 0: all */
     bool v_in_k;        /* values are the first v_dim of each key, and kept once */
     unsigned conv_rows; /* inputs that a short convolution looks back at */
     unsigned conv_width;
@@ -45,6 +50,7 @@ struct sequence_layout {
     const struct format *k_fmt;
     const struct format *v_fmt;
     size_t n_ctx;
+    size_t n_batch;       /* rows of a batch, at most; for the layers with a window */
     size_t n_checkpoints; /* that can be kept at a time; 0 where no layer has recurrent state */
 };
 
@@ -73,14 +79,14 @@ const int32_t *sequence_ids(const struct sequence *s);
 
 /* Has it recurrent state, so that checkpoints say where it can go back to? */
 bool sequence_recurrent(const struct sequence *s);
-/* The last position that is no later than n and can be gone back to: n itself without recurrent state. */
+/* The last position that is no later than n and can be gone back to: n itself without recurrent state or windows. */
 size_t sequence_rewind_point(const struct sequence *s, size_t n);
 /* Forgets all from sequence_rewind_point(n) on; returns the length that is left. */
 size_t sequence_truncate(struct sequence *s, size_t n);
 /* Keeps the recurrent state of the present length; the oldest of too many checkpoints goes. */
 void sequence_checkpoint(struct sequence *s);
-/* A batch has failed half-way: recurrent state goes back to the last checkpoint; the rest is as before. */
-void sequence_spoiled(struct sequence *s);
+/* A batch of n rows has failed half-way: recurrent state goes back to the last checkpoint; the rest is as before. */
+void sequence_spoiled(struct sequence *s, size_t n);
 /* How many ids at the start of ids[n] are already there. */
 size_t sequence_common(const struct sequence *s, const int32_t *ids, size_t n);
 /* Called by the executor after a batch has been computed into the caches. */

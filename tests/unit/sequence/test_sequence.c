@@ -174,6 +174,83 @@ START_TEST(the_common_prefix_ends_at_the_first_other_id)
 }
 END_TEST
 
+/* Layer 0 sees all, layer 1 a window of 128: with batches of 64 its ring has 6 chunks. */
+static const struct sequence_layer windowed[2] = {
+    {.n_kv_heads = 1, .k_dim = 32, .v_dim = 32},
+    {.n_kv_heads = 1, .k_dim = 32, .v_dim = 32, .window = 128}};
+
+static struct sequence *make_windowed(size_t n_ctx)
+{
+    struct sequence_layout l = layout(n_ctx);
+    size_t before = ledger_used(ledger, POOL_RAM);
+    struct sequence *s = NULL;
+    struct err err = {0};
+
+    l.layers = windowed;
+    l.n_layers = 2;
+    l.n_batch = 64;
+    ck_assert_msg(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, &err) == 0, "%s",
+                  err.text);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM) - before, sequence_bytes(&l, cpu.ops, cpu.be));
+    return s;
+}
+
+static void append(struct sequence *s, size_t n)
+{
+    int32_t ids[64] = {0};
+
+    for (size_t at = 0; at < n; at += 64)
+        sequence_append(s, ids, MIN(n - at, (size_t)64));
+}
+
+START_TEST(a_window_has_a_ring_that_does_not_grow_with_the_context)
+{
+    struct sequence *small = make_windowed(512), *large = make_windowed(512 * 64);
+
+    ck_assert_uint_eq(sequence_k(small, 1).n[3], 2);
+    ck_assert_uint_eq(sequence_k(large, 0).n[3], 128);
+    ck_assert_uint_eq(sequence_k(large, 1).n[3], (128 + 64 + SEQUENCE_BACK) / OP_KV_CHUNK + 2);
+    ck_assert_uint_eq(sequence_v(large, 1).n[3], sequence_k(large, 1).n[3]);
+    sequence_destroy(small);
+    sequence_destroy(large);
+}
+END_TEST
+
+START_TEST(behind_a_window_one_goes_back_by_what_the_ring_holds_or_to_the_start)
+{
+    struct sequence *s = make_windowed(512 * 64);
+
+    append(s, 1000); /* the ring has not come round */
+    ck_assert_uint_eq(sequence_rewind_point(s, 3), 3);
+    append(s, 9000);
+    ck_assert_uint_eq(sequence_rewind_point(s, 10000 - SEQUENCE_BACK), 10000 - SEQUENCE_BACK);
+    ck_assert_uint_eq(sequence_rewind_point(s, 8000), 0);
+    ck_assert_uint_eq(sequence_truncate(s, 9500), 9500);
+    /* What was overwritten is gone although the length is less again. */
+    ck_assert_uint_eq(sequence_rewind_point(s, 8500), 0);
+    ck_assert_uint_eq(sequence_truncate(s, 8500), 0);
+    append(s, 100);
+    ck_assert_uint_eq(sequence_rewind_point(s, 50), 50);
+    sequence_destroy(s);
+}
+END_TEST
+
+START_TEST(a_batch_that_failed_has_overwritten_what_it_would_have)
+{
+    struct sequence *s = make_windowed(512 * 64);
+    size_t chunks = sequence_k(s, 1).n[3], n = (chunks + 1) * OP_KV_CHUNK - 1;
+
+    /* Chunk 1 is the oldest that is held, and the next position takes its place. */
+    append(s, n);
+    ck_assert_uint_eq(sequence_rewind_point(s, OP_KV_CHUNK + 128), OP_KV_CHUNK + 128);
+    sequence_spoiled(s, 2);
+    ck_assert_uint_eq(sequence_length(s), n);
+    ck_assert_uint_eq(sequence_rewind_point(s, OP_KV_CHUNK + 128), 0);
+    ck_assert_uint_eq(sequence_rewind_point(s, 2 * OP_KV_CHUNK + 128), 2 * OP_KV_CHUNK + 128);
+    sequence_destroy(s);
+}
+END_TEST
+
 TCase *tcase_sequence_sequence(void)
 {
     TCase *tc = tcase_create("sequence");
@@ -185,6 +262,9 @@ TCase *tcase_sequence_sequence(void)
     tcase_add_test(tc, a_context_that_no_machine_holds_is_refused_without_wrapping);
     tcase_add_test(tc, a_refused_charge_leaves_nothing);
     tcase_add_test(tc, a_kv_format_whose_blocks_do_not_divide_the_heads_is_refused);
+    tcase_add_test(tc, a_window_has_a_ring_that_does_not_grow_with_the_context);
+    tcase_add_test(tc, behind_a_window_one_goes_back_by_what_the_ring_holds_or_to_the_start);
+    tcase_add_test(tc, a_batch_that_failed_has_overwritten_what_it_would_have);
     tcase_add_test(tc, the_common_prefix_ends_at_the_first_other_id);
     return tc;
 }
