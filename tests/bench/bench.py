@@ -22,6 +22,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
 import rival_bench  # noqa: E402
 
 # Name, file below models/, depth, least ratio of prefill and of decode that is aimed at (None: no aim of its own).
@@ -32,8 +33,8 @@ MODELS = [
     ("qwen3-0.6b IQ4_XS", "qwen3-0.6b+IQ4_XS.gguf", 0, 2.0, 1.4),
     ("smol-135m Q4_K_M", "smol-135m+Q4_K_M.gguf", 0, 2.5, 1.25),
     ("SmolLM2 Q4_1", "SmolLM2-135M-Instruct.Q4_1.gguf", 0, 2.5, 1.25),
-    ("qwen3moe-30b-a3b Q4_K_M 8 layers", "qwen3moe-30b-a3b+Q4_K_M+layers=8+vocab=8192.gguf", 0, 3.0, 1.15),
-    ("gpt-oss-20b MXFP4 4 layers", "gpt-oss-20b+MXFP4+layers=4+vocab=4096.gguf", 0, 5.0, 1.6),
+    ("qwen3moe-30b-a3b Q4_K_M 8 layers", "qwen3moe-30b-a3b+Q4_K_M+layers-8+vocab-8192.gguf", 0, 3.0, 1.15),
+    ("gpt-oss-20b MXFP4 4 layers", "gpt-oss-20b+MXFP4+layers-4+vocab-4096.gguf", 0, 5.0, 1.6),
     ("qwen3-0.6b Q4_K_M", "qwen3-0.6b+Q4_K_M.gguf", 2048, None, None),
     ("qwen3-0.6b Q4_K_M", "qwen3-0.6b+Q4_K_M.gguf", 8192, 2.5, 1.3),
 ]

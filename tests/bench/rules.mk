@@ -7,7 +7,7 @@ check-digest: $(B)/tests/check_digest ## one digest of logits on every tier, thr
 	$(RUN) $(B)/tests/check_digest $(if $(MODEL),,--golden tests/golden/logits/digests.txt) $(ARGS) $(MODEL)
 
 # Synthetic models (tests/support/mkmodel.h), by hand or by the name of the file, whose parts are the options:
-# make build/models/qwen3moe-30b-a3b+Q4_K_M+layers=8+vocab=8192.gguf
+# make build/models/qwen3moe-30b-a3b+Q4_K_M+layers-8+vocab-8192.gguf
 $(B)/tests/mkmodel: $(call obj,tests/bench/mkmodel.c $(format_src) $(common_src)) $(B)/libsupport.a
 	$(call link,$^)
 
@@ -19,7 +19,7 @@ mkmodel: $(B)/tests/mkmodel ## a synthetic model [ARGS="--preset qwen3-0.6b --ty
 $(B)/models/%.gguf: | $(B)/tests/mkmodel
 	@mkdir -p $(@D)
 	$(B)/tests/mkmodel --preset $(word 1,$(subst +, ,$*)) --type $(word 2,$(subst +, ,$*)) \
-	    $(addprefix --,$(wordlist 3,9,$(subst +, ,$*))) $@.part && mv $@.part $@
+	    $(addprefix --,$(subst -,=,$(wordlist 3,9,$(subst +, ,$*)))) $@.part && mv $@.part $@
 
 $(B)/tests/shares: $(call obj,tests/bench/shares.c tests/kernels/machine.c $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
