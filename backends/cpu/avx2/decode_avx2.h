@@ -7,7 +7,7 @@
 #include "backends/cpu/avx2/blocks256_avx2.h"
 #include "backends/cpu/avx2/blocks32_avx2.h"
 #include "backends/cpu/avx2/panel_avx2.h"
-#include "backends/formats/unpack.h"
+#include "backends/cpu/avx2/points_avx2.h"
 
 INLINE void store_words(int16_t *to, __m256i words)
 {
@@ -89,22 +89,11 @@ INLINE void decode_block256(const struct blocks256 *f, const uint8_t *w, size_t 
     }                                                                                              \
     GEMM256_SOURCE(fmt, minima_)
 
-/* Any format of 256 weights with scales of sixteen, by its own unpack: slow, but only once per panel. */
-INLINE void decode_unpack(unpack_fn *unpack, const uint8_t *w, struct decoded256 *to)
-{
-    struct unpacked u;
-
-    unpack(w, &u);
-    for (size_t i = 0; i < 256; i++)
-        to->q[i] = (int16_t)(u.q[i] * u.sc[i / 16]);
-    memset(to->minima, 0, sizeof(to->minima));
-    to->d = u.d;
-    to->m = 0;
-}
-
-#define GEMM256_UNPACK(fmt)                                                                        \
+/* The grid formats: signed bytes, and a d that is a fraction. */
+#define GEMM256_POINTS(fmt, d_of)                                                                  \
     static void decode(const uint8_t *w, struct decoded256 *to)                                    \
     {                                                                                              \
-        decode_unpack(unpack_##fmt, w, to);                                                        \
+        decode_block256(&blocks256_##fmt, w, 0, 0, to);                                            \
+        to->d = d_of;                                                                              \
     }                                                                                              \
     GEMM256_SOURCE(fmt, false)

@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq1_m, avx2);
 
-GEMM256_UNPACK(iq1_m)
+GEMM256_POINTS(iq1_m, f16_to_f32(points_half_iq1_m(w)) * 0.125f)

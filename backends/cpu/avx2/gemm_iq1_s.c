@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq1_s, avx2);
 
-GEMM256_UNPACK(iq1_s)
+GEMM256_POINTS(iq1_s, half_at(w) * 0.125f)

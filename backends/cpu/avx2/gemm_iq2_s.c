@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq2_s, avx2);
 
-GEMM256_UNPACK(iq2_s)
+GEMM256_POINTS(iq2_s, half_at(w) * 0.125f)

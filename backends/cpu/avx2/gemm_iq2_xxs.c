@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq2_xxs, avx2);
 
-GEMM256_UNPACK(iq2_xxs)
+GEMM256_POINTS(iq2_xxs, half_at(w) * 0.125f)

@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq3_s, avx2);
 
-GEMM256_UNPACK(iq3_s)
+GEMM256_POINTS(iq3_s, half_at(w))

@@ -7,7 +7,7 @@
 #include "backends/cpu/avx512/blocks256_avx512.h"
 #include "backends/cpu/avx512/blocks32_avx512.h"
 #include "backends/cpu/avx512/panel_avx512.h"
-#include "backends/formats/unpack.h"
+#include "backends/cpu/avx512/points_avx512.h"
 
 /* Eight blocks of 32: lanes of low and high sixteens become neighbours. */
 INLINE void decode_blocks32(const struct blocks32 *f, const uint8_t *w, struct decoded32 *to)
@@ -115,17 +115,22 @@ INLINE void decode_16(const struct blocks256 *f, const uint8_t *w, __m128i scale
     _mm_storeu_si128((__m128i *)to->minima, minima);
 }
 
-/* Any format of 256 weights with scales of sixteen, by its own unpack: slow, but only once per panel. */
-INLINE void decode_unpack(unpack_fn *unpack, const uint8_t *w, struct decoded256 *to)
+/* The grid formats: bytes with signs apart. */
+INLINE void decode_points(const struct points256 *x, const struct parts256 *p, int zero,
+                          bool is_signed, float d, struct decoded256 *to)
 {
-    struct unpacked u;
+    const __m512i up = _mm512_set1_epi8((char)zero), none = _mm512_setzero_si512();
 
-    unpack(w, &u);
-    memcpy(to->q, u.q, 256);
-    for (size_t j = 0; j < 16; j++)
-        to->scale[j] = (int8_t)u.sc[j];
+    for (size_t i = 0; i < 4; i++) {
+        __m512i q = _mm512_sub_epi8(p->u[i], up);
+
+        if (is_signed)
+            q = _mm512_mask_sub_epi8(q, p->minus[i], none, q);
+        _mm512_storeu_si512(to->q + 64 * i, q);
+    }
+    memcpy(to->scale, x->scale, sizeof(to->scale));
     memset(to->minima, 0, sizeof(to->minima));
-    to->d = u.d;
+    to->d = d;
     to->m = 0;
 }
 
@@ -142,9 +147,15 @@ INLINE void decode_unpack(unpack_fn *unpack, const uint8_t *w, struct decoded256
         gemm256_avx512(g, &source);                                                                \
     }
 
-#define GEMM256_UNPACK(fmt)                                                                        \
+/* block_of: block_magnitudes or block_ternary of points_avx512.h. */
+#define GEMM256_POINTS(fmt, block_of, d_of)                                                        \
     static void decode(const uint8_t *w, struct decoded256 *to)                                    \
     {                                                                                              \
-        decode_unpack(unpack_##fmt, w, to);                                                        \
+        struct points256 x;                                                                        \
+        struct parts256 p;                                                                         \
+                                                                                                   \
+        points_##fmt(w, &x);                                                                       \
+        block_of(&x, &p);                                                                          \
+        decode_points(&x, &p, blocks256_##fmt.zero, blocks256_##fmt.is_signed, d_of, to);          \
     }                                                                                              \
     GEMM256(fmt, 16, false)

@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq2_xs, avx512);
 
-GEMM256_UNPACK(iq2_xs)
+GEMM256_POINTS(iq2_xs, block_magnitudes, half_at(w) * 0.125f)

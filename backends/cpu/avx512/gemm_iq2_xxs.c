@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq2_xxs, avx512);
 
-GEMM256_UNPACK(iq2_xxs)
+GEMM256_POINTS(iq2_xxs, block_magnitudes, half_at(w) * 0.125f)

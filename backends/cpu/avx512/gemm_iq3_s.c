@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq3_s, avx512);
 
-GEMM256_UNPACK(iq3_s)
+GEMM256_POINTS(iq3_s, block_magnitudes, half_at(w))

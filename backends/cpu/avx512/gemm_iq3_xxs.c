@@ -3,4 +3,4 @@
 
 KERNEL(gemm, iq3_xxs, avx512);
 
-GEMM256_UNPACK(iq3_xxs)
+GEMM256_POINTS(iq3_xxs, block_magnitudes, half_at(w) * 0.25f)
