@@ -1,4 +1,4 @@
-/* KV caches: shapes, charges, prefixes. */
+/* KV caches and recurrent states: shapes, charges, prefixes, checkpoints. */
 #include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -251,6 +251,147 @@ START_TEST(a_batch_that_failed_has_overwritten_what_it_would_have)
 }
 END_TEST
 
+/* -- recurrent state ------------------------------------------------------------------ */
+
+static const struct sequence_layer mixed[3] = {
+    {.conv_rows = 3, .conv_width = 40, .state_heads = 2, .state_rows = 24, .state_cols = 20},
+    {.n_kv_heads = 2, .k_dim = 64, .v_dim = 64},
+    {.conv_rows = 2, .conv_width = 8}};
+
+static struct sequence *make_recurrent(size_t n_checkpoints)
+{
+    struct sequence_layout l = layout(300);
+    struct sequence *s = NULL;
+    struct ledger_report report;
+    struct err err = {0};
+
+    l.layers = mixed;
+    l.n_checkpoints = n_checkpoints;
+    ck_assert_msg(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, &err) == 0, "%s",
+                  err.text);
+    ledger_report(ledger, POOL_RAM, &report);
+    ck_assert_uint_eq(report.accounts[ACCOUNT_STATE], sequence_state_bytes(&l, cpu.ops, cpu.be));
+    return s;
+}
+
+/* n more positions, after which every state holds the number of them all. */
+static void go_on(struct sequence *s, size_t n)
+{
+    const int32_t id = 7;
+
+    for (size_t i = 0; i < n; i++)
+        sequence_append(s, &id, 1);
+    *(float *)sequence_state(s, 0).data = (float)sequence_length(s);
+    *(float *)sequence_conv(s, 2).data = (float)sequence_length(s);
+}
+
+static void holds(const struct sequence *s, size_t length)
+{
+    ck_assert_uint_eq(sequence_length(s), length);
+    ck_assert(*(float *)sequence_state(s, 0).data == (float)length);
+    ck_assert(*(float *)sequence_conv(s, 2).data == (float)length);
+}
+
+START_TEST(states_have_blocks_of_columns_and_lie_beside_each_other)
+{
+    struct sequence *s = make_recurrent(1);
+    struct tensor state = sequence_state(s, 0), conv = sequence_conv(s, 0);
+    struct tensor last = sequence_conv(s, 2);
+
+    ck_assert(sequence_recurrent(s));
+    ck_assert_uint_eq(state.n[0], OP_STATE_COLS);
+    ck_assert_uint_eq(state.n[1], 24);
+    ck_assert_uint_eq(state.n[2], 2); /* 20 columns */
+    ck_assert_uint_eq(state.n[3], 2);
+    ck_assert_uint_eq(conv.n[0], 40);
+    ck_assert_uint_eq(conv.n[1], 3);
+    ck_assert((char *)conv.data + tensor_bytes(&conv) <= (char *)state.data);
+    ck_assert((char *)state.data + tensor_bytes(&state) <= (char *)last.data);
+    ck_assert_ptr_null(sequence_state(s, 1).fmt);
+    ck_assert_ptr_null(sequence_state(s, 2).fmt);
+    ck_assert(*(float *)state.data == 0.0f);
+    sequence_destroy(s);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+}
+END_TEST
+
+START_TEST(a_recurrent_sequence_goes_back_to_checkpoints_and_the_start_alone)
+{
+    struct sequence *s = make_recurrent(2);
+
+    go_on(s, 10);
+    ck_assert_uint_eq(sequence_rewind_point(s, 9), 0);
+    ck_assert_uint_eq(sequence_rewind_point(s, 10), 10);
+    sequence_checkpoint(s);
+    go_on(s, 10);
+    sequence_checkpoint(s);
+    go_on(s, 10);
+    ck_assert_uint_eq(sequence_rewind_point(s, 29), 20);
+    ck_assert_uint_eq(sequence_rewind_point(s, 19), 10);
+    ck_assert_uint_eq(sequence_truncate(s, 30), 30);
+    ck_assert_uint_eq(sequence_truncate(s, 15), 10);
+    holds(s, 10);
+    ck_assert_uint_eq(sequence_rewind_point(s, 25), 10); /* 20 was of another past */
+    go_on(s, 15);
+    ck_assert_uint_eq(sequence_truncate(s, 24), 10);
+    ck_assert_uint_eq(sequence_truncate(s, 3), 0);
+    holds(s, 0);
+    sequence_destroy(s);
+}
+END_TEST
+
+START_TEST(the_oldest_checkpoint_makes_room)
+{
+    struct sequence *s = make_recurrent(2);
+
+    for (int i = 0; i < 4; i++) {
+        go_on(s, 5);
+        sequence_checkpoint(s);
+        sequence_checkpoint(s); /* of the same position: kept once */
+    }
+    go_on(s, 1);
+    ck_assert_uint_eq(sequence_rewind_point(s, 20), 20);
+    ck_assert_uint_eq(sequence_rewind_point(s, 19), 15);
+    ck_assert_uint_eq(sequence_rewind_point(s, 14), 0);
+    sequence_destroy(s);
+}
+END_TEST
+
+START_TEST(what_a_failed_batch_spoils_goes_back_to_the_last_checkpoint)
+{
+    struct sequence *s = make_recurrent(1);
+
+    go_on(s, 4);
+    sequence_checkpoint(s);
+    go_on(s, 4);
+    *(float *)sequence_state(s, 0).data = -1.0f;
+    sequence_spoiled(s, 1);
+    holds(s, 4);
+    sequence_destroy(s);
+
+    s = make(300); /* keys and values stay as they were */
+    sequence_append(s, (const int32_t[]){1, 2, 3}, 3);
+    sequence_checkpoint(s);
+    sequence_spoiled(s, 1);
+    ck_assert_uint_eq(sequence_length(s), 3);
+    ck_assert(!sequence_recurrent(s));
+    sequence_destroy(s);
+}
+END_TEST
+
+START_TEST(a_refused_charge_of_state_gives_back_that_of_the_caches)
+{
+    struct sequence_layout l = layout(300);
+    struct sequence *s = NULL;
+
+    l.layers = mixed;
+    l.n_checkpoints = 2;
+    ledger_refuse_after(ledger, 1);
+    ck_assert_int_eq(sequence_create(&l, ledger, cpu.ops, cpu.be, "test", &s, NULL), -ERR_NOMEM);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
+}
+END_TEST
+
 TCase *tcase_sequence_sequence(void)
 {
     TCase *tc = tcase_create("sequence");
@@ -266,5 +407,10 @@ TCase *tcase_sequence_sequence(void)
     tcase_add_test(tc, behind_a_window_one_goes_back_by_what_the_ring_holds_or_to_the_start);
     tcase_add_test(tc, a_batch_that_failed_has_overwritten_what_it_would_have);
     tcase_add_test(tc, the_common_prefix_ends_at_the_first_other_id);
+    tcase_add_test(tc, states_have_blocks_of_columns_and_lie_beside_each_other);
+    tcase_add_test(tc, a_recurrent_sequence_goes_back_to_checkpoints_and_the_start_alone);
+    tcase_add_test(tc, the_oldest_checkpoint_makes_room);
+    tcase_add_test(tc, what_a_failed_batch_spoils_goes_back_to_the_last_checkpoint);
+    tcase_add_test(tc, a_refused_charge_of_state_gives_back_that_of_the_caches);
     return tc;
 }
