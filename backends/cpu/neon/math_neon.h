@@ -101,6 +101,30 @@ static inline float32x4_t silu4(float32x4_t x)
     return vdivq_f32(x, vaddq_f32(vdupq_n_f32(1.0f), exp4(vnegq_f32(x))));
 }
 
+static inline float32x4_t sigmoid4(float32x4_t x)
+{
+    const float32x4_t one = vdupq_n_f32(1.0f);
+
+    return vdivq_f32(one, vaddq_f32(one, exp4(vnegq_f32(x))));
+}
+
+static inline float32x4_t softplus4(float32x4_t x)
+{
+    const float32x4_t zero = vdupq_n_f32(0.0f);
+    float32x4_t u = exp4(vnegq_f32(vabsq_f32(x)));
+    float32x4_t s = vdivq_f32(u, vaddq_f32(vdupq_n_f32(2.0f), u));
+    float32x4_t z = vmulq_f32(s, s);
+    float32x4_t p = vfmaq_f32(vdupq_n_f32(MATH_LOGP_C6), vdupq_n_f32(MATH_LOGP_C7), z);
+
+    p = vfmaq_f32(vdupq_n_f32(MATH_LOGP_C5), p, z);
+    p = vfmaq_f32(vdupq_n_f32(MATH_LOGP_C4), p, z);
+    p = vfmaq_f32(vdupq_n_f32(MATH_LOGP_C3), p, z);
+    p = vfmaq_f32(vdupq_n_f32(MATH_LOGP_C2), p, z);
+    p = vfmaq_f32(vdupq_n_f32(MATH_LOGP_C1), p, z);
+    p = vfmaq_f32(s, vmulq_f32(p, z), s);
+    return vaddq_f32(vbslq_f32(vcgtq_f32(x, zero), x, zero), vaddq_f32(p, p));
+}
+
 static inline float32x4_t gelu4(float32x4_t x)
 {
     float32x4_t in = vfmaq_f32(vdupq_n_f32(1.0f), vmulq_f32(vdupq_n_f32(MATH_GELU_A), x), x);
