@@ -131,6 +131,7 @@ static bool check_EMBED(const struct op *op, struct err *err)
     const struct tensor *table = &op->src[0];
 
     NEED(table->fmt && table->fmt->to_f32, "the table is missing or cannot be decoded");
+    NEED((unsigned)op->p.embed.by <= OP_EMBED_FIRST, "what it looks up by is unknown");
     return check_rows(op, &op->dst[0], table->n[0], "the output", err);
 }
 

@@ -78,10 +78,13 @@ struct op_ssm_params {
     bool each; /* src4 = numbers [n_state][head_dim] that a step times one of makes a decay */
 };
 
+/* Which row of the table a row of the batch takes: of its token, its position, or the first. */
+enum op_embed { OP_EMBED_TOKEN, OP_EMBED_POSITION, OP_EMBED_FIRST };
+
 union op_params {
     struct {
         float scale;
-        bool by_position; /* rows of the table are positions, not tokens */
+        enum op_embed by;
     } embed;
     struct op_rope_params rope_table;
     struct {

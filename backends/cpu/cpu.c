@@ -172,9 +172,9 @@ static int check_batch(const struct op *ops, size_t n, const struct op_run *run,
     for (size_t i = 0; i < n && rows && r >= 0; i++) {
         const struct op *op = &ops[i];
 
-        if (op->kind == OP_EMBED && op->p.embed.by_position)
+        if (op->kind == OP_EMBED && op->p.embed.by == OP_EMBED_POSITION)
             r = check_positions(run, op->src[0].n[1], err);
-        else if (op->kind == OP_EMBED)
+        else if (op->kind == OP_EMBED && op->p.embed.by == OP_EMBED_TOKEN)
             r = check_ids(run->tokens, rows, op->src[0].n[1], "token", err);
         else if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION || op->kind == OP_INDEXER ||
                  op->kind == OP_SPARSE)

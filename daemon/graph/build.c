@@ -135,11 +135,11 @@ graph_value graph_embed(struct graph *g, const struct graph_weight *table, float
     return y;
 }
 
-graph_value graph_embed_position(struct graph *g, const struct graph_weight *table)
+graph_value graph_embed_by(struct graph *g, const struct graph_weight *table, enum op_embed by)
 {
     graph_value y = graph_embed(g, table, 1.0f);
 
-    g->nodes[g->n_nodes - 1].op.p.embed.by_position = true;
+    g->nodes[g->n_nodes - 1].op.p.embed.by = by;
     return y;
 }
 

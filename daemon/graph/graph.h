@@ -58,7 +58,7 @@ void graph_layer(struct graph *g, int layer);
 
 graph_value graph_embed(struct graph *g, const struct graph_weight *table, float scale);
 /* Rows of a table of positions. */
-graph_value graph_embed_position(struct graph *g, const struct graph_weight *table);
+graph_value graph_embed_by(struct graph *g, const struct graph_weight *table, enum op_embed by);
 /* factors may be NULL or absent. */
 graph_value graph_rope_table(struct graph *g, const struct op_rope_params *p,
                              const struct graph_weight *factors);

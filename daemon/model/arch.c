@@ -133,3 +133,12 @@ unsigned arch_kind_by_heads(const struct hparams *hp, int layer)
 
     return kind | (hp->n_expert && (uint32_t)layer >= hp->n_dense_lead ? (unsigned)LAYER_MOE : 0);
 }
+
+int arch_check_encoder(const struct hparams *hp, const char *name, struct err *err)
+{
+    if (hp->pooling != POOLING_NONE)
+        return 0;
+    return err_set(err, ERR_UNSUPPORTED,
+                   "'%s' makes embeddings, but the file has no '%s.pooling_type' that says how",
+                   name, name);
+}

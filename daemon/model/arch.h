@@ -45,6 +45,7 @@ enum tensor_part {
 /* A dimension of a tensor, as a number of struct hparams. */
 enum dim {
     DIM_NONE, /* not there: 1 */
+    DIM_ANY,  /* as the file has it */
     DIM_EMBD,
     DIM_VOCAB,
     DIM_Q, /* n_heads * head_dim, of the layer */
@@ -135,7 +136,8 @@ struct arch {
     bool no_rope;        /* positions are no part of attention */
     bool longrope;       /* RoPE may have factors for short and for long contexts */
     float swa_rope_base; /* of layers with a window where the file does not say; 0: as the others */
-    bool layernorm;      /* norms subtract the mean and may have a bias; else RMS norms */
+    bool outer_norms; /* of sums: of what is embedded and what a layer gives; none for the output */
+    bool layernorm;   /* norms subtract the mean and may have a bias; else RMS norms */
     bool swa_unscaled;   /* RoPE scaling is for the layers that see all */
     uint32_t swa_window; /* where the file does not say; 0: none */
     uint32_t swa_period; /* of layers, the last of which sees all, where the file does not say */
@@ -167,6 +169,8 @@ int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating 
                        struct err *err);
 /* For check(), of granite: the file says what the logits are divided by, and 0 for factors that are 1. */
 void arch_scales(struct hparams *hp);
+/* For check(): a family that writes no text, so that a file must say how rows become an embedding. */
+int arch_check_encoder(const struct hparams *hp, const char *name, struct err *err);
 /* For check(): a family that is nothing without experts; their width, where the file leaves it out, by the dense one. */
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 
@@ -364,3 +368,8 @@ unsigned arch_kind_by_heads(const struct hparams *hp, int layer);
         BIAS(INDEXER_K_NORM, INDEXER, DIM_INDEX),                                                  \
         MATRIX(INDEXER_Q, INDEXER, DIM_Q_LORA, DIM_INDEX_Q),                                       \
         MATRIX(INDEXER_PROJ, INDEXER, DIM_EMBD, DIM_INDEX_HEADS)
+/* Of encoders whose layers norm their sums. */
+#define TENSORS_OUTER_NORMS                                                                        \
+    VECTOR(TOKEN_EMBD_NORM, ALWAYS, DIM_EMBD), BIAS(TOKEN_EMBD_NORM, ALWAYS, DIM_EMBD),            \
+        VECTOR(ATTN_OUT_NORM, ALWAYS, DIM_EMBD), BIAS(ATTN_OUT_NORM, ALWAYS, DIM_EMBD),            \
+        VECTOR(LAYER_OUT_NORM, ALWAYS, DIM_EMBD), BIAS(LAYER_OUT_NORM, ALWAYS, DIM_EMBD)

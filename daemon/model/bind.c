@@ -37,7 +37,8 @@ static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
     uint64_t v_dim = hparams_v_dim(hp, layer < 0 ? 0 : (size_t)layer);
 
     switch (d) {
-    case DIM_NONE: return 1;
+    case DIM_NONE:
+    case DIM_ANY: return 1;
     case DIM_EMBD: return hp->n_embd;
     case DIM_VOCAB: return hp->n_vocab;
     case DIM_Q: return y->n_heads * k_dim;
@@ -131,7 +132,7 @@ static int check_shape(const struct hparams *hp, int layer, const struct tensor_
     for (int d = 0; d < 4; d++) {
         uint64_t want = d < 3 ? dim_of(hp, layer, row->dims[d]) : 1;
 
-        if (t->dims[d] != want)
+        if (t->dims[d] != want && (d > 2 || row->dims[d] != DIM_ANY))
             return err_set_param(err, ERR_FORMAT, text,
                                  "tensor '%s' has %llu in dimension %d, but the metadata says %llu",
                                  text, (unsigned long long)t->dims[d], d, (unsigned long long)want);

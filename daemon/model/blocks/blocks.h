@@ -23,7 +23,11 @@ struct build {
     graph_value rope_swa; /* those of the layers with a window */
 };
 
-/* Embedded tokens, scaled, plus a row of the position where the file has a table of them; also makes the RoPE tables. */
+/*
+ * Embedded tokens, scaled, with the rows of their positions and of the first
+ * token type where the file has such tables, normed where it has a norm for
+ * that; also makes the RoPE tables.
+ */
 graph_value blk_embed(struct build *b);
 
 graph_value blk_add(struct build *b, graph_value x, graph_value y);
@@ -118,6 +122,8 @@ struct blk_layer {
 graph_value blk_layer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
 /* x += norm(attention(x)); x += norm(ffn(x)) */
 graph_value blk_layer_post(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
+/* x = norm(x + attention(x)); x = norm(x + ffn(x)) */
+graph_value blk_layer_outer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
 /* x += attention(norm x) + ffn(norm x), of one norm; or attention(norm2 x) where there is one. */
 graph_value blk_layer_parallel(struct build *b, int layer, graph_value x,
                                const struct blk_layer *opt);

@@ -59,6 +59,7 @@ graph_value blk_embed(struct build *b)
 {
     const struct graph_weight *positions =
         model_weight(b->m, -1, TENSOR_POSITION_EMBD, PART_WEIGHT);
+    const struct graph_weight *types = model_weight(b->m, -1, TENSOR_TOKEN_TYPES, PART_WEIGHT);
     graph_value x;
 
     if (!b->m->arch->no_rope)
@@ -66,7 +67,11 @@ graph_value blk_embed(struct build *b)
     x = graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT),
                     b->hp->embedding_scale);
     if (positions->t.fmt)
-        x = graph_add(b->g, x, graph_embed_position(b->g, positions));
+        x = graph_add(b->g, x, graph_embed_by(b->g, positions, OP_EMBED_POSITION));
+    if (types->t.fmt)
+        x = graph_add(b->g, x, graph_embed_by(b->g, types, OP_EMBED_FIRST));
+    if (b->m->arch->outer_norms)
+        x = blk_norm(b, x, TENSOR_TOKEN_EMBD_NORM, -1);
     b->embedded = x;
     return x;
 }

@@ -11,7 +11,9 @@ void blk_head(struct build *b, graph_value x)
 
     if (!w->t.fmt)
         w = model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
-    x = blk_norm(b, graph_rows(b->g, x), norm, -1);
+    x = graph_rows(b->g, x);
+    if (!b->m->arch->outer_norms)
+        x = blk_norm(b, x, norm, -1);
     if (b->hp->pooling != POOLING_NONE) {
         graph_output(b->g, x);
         return;

@@ -37,6 +37,13 @@ graph_value blk_layer_post(struct build *b, int i, graph_value x, const struct b
     return blk_add(b, x, blk_norm(b, h, TENSOR_FFN_POST_NORM, i));
 }
 
+graph_value blk_layer_outer(struct build *b, int i, graph_value x, const struct blk_layer *opt)
+{
+    x = blk_norm(b, blk_add(b, x, blk_attention(b, i, x, &opt->attention)), TENSOR_ATTN_OUT_NORM,
+                 i);
+    return blk_norm(b, blk_add(b, x, blk_ffn(b, i, x, opt->act)), TENSOR_LAYER_OUT_NORM, i);
+}
+
 graph_value blk_layer_parallel(struct build *b, int i, graph_value x, const struct blk_layer *opt)
 {
     bool two = model_weight(b->m, i, TENSOR_ATTN_NORM_2, PART_WEIGHT)->t.fmt != NULL;

@@ -26,20 +26,22 @@ static double want_embed(const struct bed *b, int o, size_t r, size_t i)
     return bed_weight(&b->op.src[0], 0, (size_t)b->run.tokens[r], i) * (double)b->op.p.embed.scale;
 }
 
-static double want_position(const struct bed *b, int o, size_t r, size_t i)
+static double want_row(const struct bed *b, int o, size_t r, size_t i)
 {
     (void)o;
-    return bed_weight(&b->op.src[0], 0, b->run.pos + r, i);
+    return bed_weight(&b->op.src[0], 0, b->op.p.embed.by == OP_EMBED_POSITION ? b->run.pos + r : 0,
+                      i);
 }
 
-/* A table of positions, from the middle of it to its last row. */
-static int embed_positions(int *ret_run)
+/* A table of positions, from the middle of it to its last row; or the first row of one. */
+static int embed_by(enum op_embed by, int *ret_run)
 {
-    struct bed b = {.op = {.kind = OP_EMBED}, .what = "by position", .want = want_position};
+    struct bed b = {.op = {.kind = OP_EMBED}, .want = want_row};
 
-    b.op.p.embed.by_position = true;
+    snprintf(b.what, sizeof(b.what), by == OP_EMBED_FIRST ? "of the first" : "by position");
+    b.op.p.embed.by = by;
     b.op.p.embed.scale = 1.0f;
-    b.op.src[0] = bed_f32(&b, 48, 20);
+    b.op.src[0] = bed_f32(&b, 48, by == OP_EMBED_FIRST ? 2 : 20);
     bed_out(&b, 0, 48, 13);
     b.run = (struct op_run){.rows = 13, .pos = 7};
     return CHECK(b);
@@ -66,7 +68,7 @@ int cases_EMBED(int *ret_run)
         b.op.p.embed.scale = f % 2 ? 1.0f : 22.627417f;
         bad += CHECK(b);
     }
-    return bad + embed_positions(ret_run);
+    return bad + embed_by(OP_EMBED_POSITION, ret_run) + embed_by(OP_EMBED_FIRST, ret_run);
 }
 
 /* -- ROPE_TABLE ----------------------------------------------------------------------- */
