@@ -488,6 +488,15 @@ static void set_standard_paths(struct settings *s)
         if (!s->control.socket)
             s->control.socket = xstrdup("/run/rnbd/control.sock");
     }
+    if (!*s->engine.state_dir) {
+        free(s->engine.state_dir);
+        s->engine.state_dir =
+            user_path("STATE_DIRECTORY", NULL, ""); /* systemd's, for the service */
+        if (!s->engine.state_dir && geteuid() != 0)
+            s->engine.state_dir = user_path("XDG_STATE_HOME", ".local/state", "rnbd");
+        if (!s->engine.state_dir)
+            s->engine.state_dir = xstrdup("/var/lib/rnbd");
+    }
     s->backend.cpu = s->cpu;
 }
 

@@ -46,6 +46,7 @@ struct engine_options {
     size_t queue_max;        /* waiting requests beyond the running one */
     int64_t ttl_ms;          /* default of models */
     size_t n_batch;          /* rows of a prefill chunk; 0: 512 */
+    char *state_dir;         /* what is measured once is kept there; NULL or "": nothing is */
     int64_t queue_wait_ms;   /* a request that waits longer fails with TIMEOUT; 0: no limit */
 };
 

@@ -120,8 +120,11 @@ static int read_model(struct engine *e, struct work *work, struct model *m, size
 {
     struct slot *s = work->slot;
     struct loading l = {.e = e, .work = work};
-    struct model_options o = {
-        .n_ctx = s->terms.n_ctx, .n_batch = e->opt.n_batch, .n_out = 1, .kv = s->terms.kv};
+    struct model_options o = {.n_ctx = s->terms.n_ctx,
+                              .n_batch = e->opt.n_batch,
+                              .n_out = 1,
+                              .kv = s->terms.kv,
+                              .state_dir = e->opt.state_dir};
     int r = make_room(e, s, m, &o, err);
 
     if (r < 0)

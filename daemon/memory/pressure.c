@@ -17,6 +17,7 @@
 #define SOME_CALM    1.0
 #define SHORT        0.10 /* of the machine is available, or less */
 
+#define KEEP_DIVISOR 4    /* of the budget, stays whatever happens: a model can still be loaded */
 #define STEP_DIVISOR 16   /* of the budget, by step */
 #define LOWER_MS     2000 /* between steps down: what a step gave back must show first */
 #define CALM_MS      30000
@@ -82,11 +83,14 @@ int pressure_open(const char *root, struct pressure_source *ret, struct err *err
     struct pressure_sample sample;
     char group[400];
 
-    /* The root group has no file of its own: its pressure is the machine's. */
     if (probe_own_cgroup2(root, group, sizeof group)) {
-        snprintf(s.path, sizeof s.path, "%s%s/memory.pressure", root, group);
-        if (pressure_sample(&s, &sample, NULL) == 0)
-            goto found;
+        /* The pressure of the root group, which has no limit, is the machine's. */
+        snprintf(s.path, sizeof s.path, "%s%s/memory.max", root, group);
+        if (file_exists(s.path)) {
+            snprintf(s.path, sizeof s.path, "%s%s/memory.pressure", root, group);
+            if (pressure_sample(&s, &sample, NULL) == 0)
+                goto found;
+        }
     }
     snprintf(s.path, sizeof s.path, "%s/proc/pressure/memory", root);
     snprintf(s.meminfo, sizeof s.meminfo, "%s/proc/meminfo", root);
@@ -127,7 +131,7 @@ void pressure_decide(struct pressure_state *s, const struct pressure_input *in,
     double full = percent(since(in->sample.full_us, s->full_us), ms);
     bool is_short = in->sample.available < 0 || in->sample.available <= SHORT;
     bool presses = ms > 0 && is_short && (some >= SOME_PRESSES || full >= FULL_PRESSES);
-    size_t floor = MIN(in->floor_bytes, in->budget_bytes);
+    size_t floor = MIN(MAX(in->floor_bytes, in->budget_bytes / KEEP_DIVISOR), in->budget_bytes);
     size_t before;
 
     /* a budget that was set anew, or a floor that rose, may leave less to take */
@@ -137,7 +141,7 @@ void pressure_decide(struct pressure_state *s, const struct pressure_input *in,
         s->calm_since_ms = 0;
     else if (!s->calm_since_ms)
         s->calm_since_ms = in->now_ms;
-    if (presses && in->now_ms - s->changed_ms >= LOWER_MS) {
+    if (presses && in->used_bytes > floor && in->now_ms - s->changed_ms >= LOWER_MS) {
         lower(s, in, floor);
     } else if (s->lowered_bytes && s->calm_since_ms && in->now_ms - s->calm_since_ms >= CALM_MS &&
                in->now_ms - s->changed_ms >= GIVE_BACK_MS) {

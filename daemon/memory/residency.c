@@ -77,6 +77,8 @@ void residency_destroy(struct residency *r)
     free(r->units);
     free(r->unit_at);
     free(r->who);
+    free(r->state_dir);
+    free(r->drives);
     free(r);
 }
 
@@ -322,6 +324,8 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
         residency_plan(r, SIZE_MAX, &r->p);
     r->want_dropped = r->p.n_dropped;
     r->whole = r->p.mode == PLACEMENT_ALL || r->p.mode == PLACEMENT_ROWS;
+    if (!r->whole)
+        residency_know_drives(r); /* its buffers before what stays: the peak is then no higher */
     rc = charge_placement(r, err);
     if (rc >= 0 && r->p.total_bytes)
         rc = residency_charge(r, ACCOUNT_STAGING, staging, err);
@@ -344,7 +348,7 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
 
 int residency_open_streams(struct residency *r, struct err *err)
 {
-    struct reader_options o = {.faults = r->engine.pread ? &r->engine : NULL};
+    struct reader_options o = {.faults = r->engine.pread ? &r->engine : NULL, .drives = r->drives};
     unsigned n_parts = gguf_parts(r->g);
     int *fds = xreallocarray(NULL, MAX(n_parts, 1), sizeof *fds);
     int rc = 0;

@@ -49,6 +49,12 @@ void residency_destroy(struct residency *r); /* gives every byte back */
 
 /* Reads by another engine (faults on request, buffered only); before residency_load. */
 void residency_set_engine(struct residency *r, const struct stream_engine *engine);
+/*
+ * Where the figures of drives are kept: what streams is then read as its drive
+ * likes it, which is measured at first use (calibrate.h).  NULL or "": as any
+ * drive would.  Before residency_load.
+ */
+void residency_set_state_dir(struct residency *r, const char *dir);
 /* Rows that are looked up at once, and experts that a token uses, at most; before all that follows. */
 void residency_set_batch(struct residency *r, size_t max_rows, unsigned n_used);
 
@@ -150,6 +156,8 @@ struct residency_stats {
     uint64_t busy_us;      /* something was being read */
     const char *reader;    /* "io_uring", "pread"; NULL: none needed */
     bool direct;
+    double drive_rate; /* bytes a second, as measured, of the first part's drive; 0: it was not */
+    const char *drive_why; /* one sentence; "" */
 };
 void residency_stats(const struct residency *r, struct residency_stats *ret);
 

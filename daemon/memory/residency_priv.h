@@ -1,6 +1,7 @@
 /* What the files of residency share; see residency.h. */
 #pragma once
 
+#include "daemon/memory/calibrate.h"
 #include "daemon/memory/policy.h"
 #include "daemon/memory/reader.h"
 #include "daemon/memory/residency.h"
@@ -103,6 +104,9 @@ struct residency {
     struct backend *be;
     char *who;
     struct stream_engine engine;
+    char *state_dir;             /* NULL: drives are not measured */
+    struct reader_drive *drives; /* by part; NULL: the defaults */
+    struct calibration drive;    /* of the first part */
     size_t max_rows;
     unsigned n_used;
 
@@ -145,6 +149,9 @@ struct residency {
     unsigned rows_pending;
     uint64_t ring_bytes, ring_wait_us, rows_wait_us, uses, hits;
 };
+
+/* residency_drives.c: measures them, or reads what is kept */
+void residency_know_drives(struct residency *r);
 
 /* residency.c */
 void residency_seal(struct residency *r);

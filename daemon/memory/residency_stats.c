@@ -33,6 +33,8 @@ static void add_reader(const struct residency *r, struct residency_stats *ret)
     reader_stats(r->reader, &s);
     ret->reader = s.engine;
     ret->direct = s.direct;
+    ret->drive_rate = r->drive.rate;
+    ret->drive_why = r->drive.why;
     ret->bytes_read += s.read_bytes;
     ret->over_bytes = s.read_bytes - MIN(s.read_bytes, s.wanted_bytes);
     ret->busy_us = (uint64_t)s.busy_us;
@@ -43,6 +45,7 @@ void residency_stats(const struct residency *r, struct residency_stats *ret)
     *ret = (struct residency_stats){.extents = r->n_items,
                                     .bytes_read = r->bytes_read,
                                     .read_seconds = r->read_seconds,
+                                    .drive_why = "",
                                     .placement = r->p};
     for (size_t i = 0; i < r->n_items; i++) {
         ret->bytes += r->items[i].e.bytes;

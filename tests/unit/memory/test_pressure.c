@@ -80,6 +80,10 @@ START_TEST(the_own_cgroup_comes_before_the_machine)
 
     put("sys/fs/cgroup/system.slice/rnbd.service/memory.pressure", busy);
     ck_assert_int_eq(pressure_open(root, &source, &err), 0);
+    ck_assert_ptr_nonnull(
+        strstr(source.path, "/proc/pressure/memory")); /* a group without a limit */
+    put("sys/fs/cgroup/system.slice/rnbd.service/memory.max", "max\n");
+    ck_assert_int_eq(pressure_open(root, &source, &err), 0);
     ck_assert_ptr_nonnull(strstr(source.path, "/rnbd.service/memory.pressure"));
     ck_assert_int_eq(pressure_sample(&source, &s, &err), 0);
     ck_assert_double_eq_tol(s.some_avg10, 43.21, 1e-9);
@@ -202,6 +206,19 @@ START_TEST(a_little_waiting_keeps_things_as_they_are)
 }
 END_TEST
 
+START_TEST(nothing_is_lowered_when_there_is_nothing_to_give_back)
+{
+    second_of(0, 0);
+    in.used_bytes = in.floor_bytes = 0;
+    for (int i = 0; i < 20; i++)
+        ck_assert_uint_eq(second_of(100, 90).effective_bytes, 1600 * MIB);
+    in.used_bytes = 900 * MIB; /* all of it cache: a quarter of the budget stays */
+    for (int i = 0; i < 60; i++)
+        second_of(100, 90);
+    ck_assert_uint_eq(second_of(100, 90).effective_bytes, 400 * MIB);
+}
+END_TEST
+
 START_TEST(who_waits_within_a_limit_of_its_own_lowers_nobody_elses_budget)
 {
     second_of(0, 0);
@@ -243,6 +260,7 @@ TCase *tcase_memory_pressure(void)
     tcase_add_test(tc, a_step_begins_at_what_is_held_not_at_what_was_allowed);
     tcase_add_test(tc, calm_gives_it_back_more_slowly_than_it_was_taken);
     tcase_add_test(tc, a_little_waiting_keeps_things_as_they_are);
+    tcase_add_test(tc, nothing_is_lowered_when_there_is_nothing_to_give_back);
     tcase_add_test(tc, who_waits_within_a_limit_of_its_own_lowers_nobody_elses_budget);
     tcase_add_test(tc, a_lower_budget_or_a_higher_floor_leaves_less_to_take);
     return tc;

@@ -1,0 +1,57 @@
+/* What is known of the drives below a model's parts.  See residency.h. */
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "common/alloc.h"
+#include "daemon/memory/residency_priv.h"
+
+void residency_set_state_dir(struct residency *r, const char *dir)
+{
+    free(r->state_dir);
+    r->state_dir = dir && *dir ? xstrdup(dir) : NULL;
+}
+
+static dev_t drive_of(const struct residency *r, unsigned part)
+{
+    struct stat st;
+
+    return fstat(gguf_fd(r->g, part), &st) == 0 ? st.st_dev : 0;
+}
+
+/* Without room for the buffers, or with a drive that does not answer, the reader's defaults must do. */
+static bool measure(struct residency *r, unsigned part, struct calibration *ret)
+{
+    struct calibrate_options o = {.state_dir = r->state_dir};
+    size_t staging = calibrate_staging_bytes();
+    bool ok;
+
+    if (residency_charge(r, ACCOUNT_STAGING, staging, NULL) < 0)
+        return false;
+    ok = calibrate_drive(gguf_fd(r->g, part), &o, ret, NULL) >= 0 && ret->rate > 0;
+    residency_uncharge(r, ACCOUNT_STAGING, staging);
+    return ok;
+}
+
+void residency_know_drives(struct residency *r)
+{
+    unsigned n_parts = gguf_parts(r->g);
+
+    if (r->drives || !r->state_dir || r->engine.pread)
+        return;
+    r->drives = XNEW_ARRAY(struct reader_drive, MAX(n_parts, 1));
+    for (unsigned i = 0; i < n_parts; i++) {
+        struct calibration c;
+        unsigned same = 0;
+
+        while (same < i && drive_of(r, same) != drive_of(r, i))
+            same++;
+        if (same < i) {
+            r->drives[i] = r->drives[same];
+        } else if (measure(r, i, &c)) {
+            r->drives[i] = calibrate_reader(&c);
+            if (i == 0)
+                r->drive = c;
+        }
+    }
+}
