@@ -87,3 +87,27 @@ int on_memory_report(struct call *c, const json_t *params, json_t **ret_result, 
     *ret_result = json_pack("{s:o, s:I}", "pools", pools, "rss", (json_int_t)engine_rss_bytes(e));
     return 1;
 }
+
+int on_cache_report(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct job_sink sink = call_sink(c);
+    const char *model = NULL, *trace = NULL;
+    bool map = false, curve = false;
+    int64_t job;
+    int r = json_get_string(params, "model", &model, err);
+
+    (void)ret_result;
+    if (r >= 0)
+        r = json_get_bool(params, "map", &map, err);
+    if (r >= 0)
+        r = json_get_bool(params, "curve", &curve, err);
+    if (r >= 0)
+        r = json_get_string(params, "trace", &trace, err);
+    if (r < 0)
+        return r;
+    job = engine_cache(c->peer->control->engine, model, map, curve, trace, &sink, err);
+    if (job < 0)
+        return (int)job;
+    c->job = job;
+    return 0;
+}

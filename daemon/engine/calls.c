@@ -214,6 +214,26 @@ int64_t engine_bench(struct engine *e, const char *target, const struct bench_sp
     return post(e, j, sink, worker_take);
 }
 
+int64_t engine_cache(struct engine *e, const char *name, bool map, bool curve, const char *trace,
+                     const struct job_sink *sink, struct err *err)
+{
+    struct slot *s;
+    struct job *j;
+    int r;
+
+    thread_assert(THREAD_LOOP);
+    r = admit(e, err);
+    if (r >= 0)
+        r = names_resolve(e, name, &s, err);
+    if (r < 0)
+        return r;
+    j = job_create(WORK_CACHE, s, "");
+    j->map = map;
+    j->curve = curve;
+    j->trace = xstrdup(trace);
+    return post(e, j, sink, jobs_cache);
+}
+
 void engine_job_abandon(struct engine *e, int64_t job)
 {
     struct job_ticket *t;

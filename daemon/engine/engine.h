@@ -288,6 +288,13 @@ struct bench_spec {
 /* bench NAME|FILE: pp and tg at each depth; runs as a request does (queued). */
 int64_t engine_bench(struct engine *e, const char *target, const struct bench_spec *spec,
                      const struct job_sink *sink, struct err *err);
+/*
+ * cache [NAME]: what of a loaded model is in memory and how its experts do; map:
+ * every expert; curve: what other sizes would hit.  trace: records choices to
+ * that file from now on, "" ends it, NULL leaves it.
+ */
+int64_t engine_cache(struct engine *e, const char *name, bool map, bool curve, const char *trace,
+                     const struct job_sink *sink, struct err *err);
 /* The caller left: no more callbacks; a load that nobody else waits for is cancelled. */
 void engine_job_abandon(struct engine *e, int64_t job);
 

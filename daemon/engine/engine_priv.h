@@ -159,6 +159,7 @@ void budget_tell_spare(struct engine *e);
 void jobs_run_load(struct engine *e, struct job *take_job);
 void jobs_unload(struct letter *l, void *engine); /* deliver */
 void jobs_budget(struct letter *l, void *engine); /* deliver */
+void jobs_cache(struct letter *l, void *engine);  /* cache.c: deliver */
 void jobs_finish_leaving(struct engine *e, struct slot *s);
 /* The budget is set: says so.  Any thread. */
 void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded);

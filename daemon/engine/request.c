@@ -128,5 +128,6 @@ void job_destroy(struct job *j)
     free(j->target);
     free(j->name);
     free(j->kv);
+    free(j->trace);
     free(j);
 }

@@ -25,6 +25,7 @@ enum work_kind {
     WORK_BENCH,
     WORK_UNLOAD,
     WORK_BUDGET,
+    WORK_CACHE,
     WORK_PLAN,
     WORK_SHOW
 };
@@ -66,6 +67,8 @@ struct job {
     size_t ram_bytes;  /* BUDGET; PLAN: 0 means free_bytes */
     size_t free_bytes; /* PLAN: what the present budget has for it */
     struct bench_spec bench;
+    bool map, curve; /* CACHE */
+    char *trace;     /* CACHE: a file to record to, "" to end it; NULL: as it is */
 };
 
 struct task *task_create(struct request *take_request, struct slot *slot, const char *model);

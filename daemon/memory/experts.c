@@ -38,6 +38,20 @@ static void set_quotas(struct residency *r, size_t n_slots)
             (unsigned)MIN(placement_quota(&r->in, n_slots, i), (size_t)r->units[i].n_experts);
 }
 
+static struct curve *make_curve(const struct residency *r)
+{
+    struct policy_layer *layers = XNEW_ARRAY(struct policy_layer, r->in.n_units);
+    struct curve *c;
+
+    for (size_t i = 0; i < r->in.n_units; i++)
+        layers[i] = (struct policy_layer){.n_experts = r->units[i].n_experts,
+                                          .n_used = r->n_used,
+                                          .slot_bytes = r->units[i].slot_bytes};
+    c = curve_create(layers, (unsigned)r->in.n_units);
+    free(layers);
+    return c;
+}
+
 void experts_open(struct residency *r, bool all_there)
 {
     struct choice *c = &r->choice;
@@ -66,6 +80,7 @@ void experts_open(struct residency *r, bool all_there)
     c->flights = XNEW_ARRAY(struct flight, r->most_experts * RESIDENCY_PARTS);
     c->data = xcalloc(r->most_experts, sizeof *c->data);
     r->last_unit = SIZE_MAX;
+    r->curve = make_curve(r);
 }
 
 void experts_close(struct residency *r)
@@ -85,6 +100,10 @@ void experts_close(struct residency *r)
         u->state = NULL;
         u->tight = NULL;
     }
+    curve_destroy(r->curve);
+    r->curve = NULL;
+    trace_writer_close(r->trace, NULL);
+    r->trace = NULL;
     free(r->landing_taken);
     free(c->ids);
     free(c->count);
@@ -283,6 +302,18 @@ static void look_up(struct residency *r, size_t rows)
     }
 }
 
+/* What watches the choices: the curve, and a recorder. */
+static void note_choice(struct residency *r, size_t unit)
+{
+    struct choice *c = &r->choice;
+    const int32_t *ids = (const int32_t *)c->ids; /* below 2^31 by far */
+
+    if (c->decode)
+        curve_note(r->curve, (unsigned)unit, c->unit->experts, ids, (unsigned)c->n, r->token);
+    if (r->trace)
+        trace_writer_layer(r->trace, (unsigned)unit, ids, (unsigned)MIN(c->n, (size_t)r->n_used));
+}
+
 void residency_experts_begin(struct residency *r, const struct residency_choice *want)
 {
     struct choice *c = &r->choice;
@@ -297,11 +328,16 @@ void residency_experts_begin(struct residency *r, const struct residency_choice 
         for (unsigned p = 0; p < c->unit->n_parts; p++)
             if (c->unit->parts[p] == want->parts[k])
                 c->order[k] = p;
-    if (r->last_unit == SIZE_MAX || unit <= r->last_unit)
+    if (r->last_unit == SIZE_MAX || unit <= r->last_unit) {
+        if (r->trace && r->token)
+            trace_writer_token(r->trace, !r->last_decode, NULL);
         r->token++;
+    }
     r->last_unit = unit;
+    r->last_decode = c->decode;
     gather(c, want);
     look_up(r, want->rows);
+    note_choice(r, unit);
     issue(r);
 }
 

@@ -31,6 +31,7 @@
 #include "backends/backend.h"
 #include "common/err.h"
 #include "daemon/gguf/gguf.h"
+#include "daemon/memory/curve.h"
 #include "daemon/memory/extent.h"
 #include "daemon/memory/ledger.h"
 #include "daemon/memory/placement.h"
@@ -153,7 +154,8 @@ struct residency_stats {
     uint64_t uses, hits;   /* of experts, by decode alone */
     uint64_t over_bytes;   /* read, and not wanted: blocks */
     uint64_t wait_us;      /* compute stood still for reads */
-    uint64_t busy_us;      /* something was being read */
+    uint64_t busy_us;      /* something was being read … */
+    uint64_t reader_bytes; /* … which were these */
     const char *reader;    /* "io_uring", "pread"; NULL: none needed */
     bool direct;
     double drive_rate; /* bytes a second, as measured, of the first part's drive; 0: it was not */
@@ -173,3 +175,7 @@ size_t residency_n_layers(const struct residency *r);
 void residency_layer(const struct residency *r, size_t i, struct residency_layer *ret);
 /* Of expert e of that layer: uses, decayed; and is it there? */
 double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident);
+/* What other sizes of the cache would hit; −1 where nothing is known (no cache, nothing decoded). */
+int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS]);
+/* Records the choices of every token from now on; path NULL ends it.  model: its name. */
+int residency_trace(struct residency *r, const char *path, const char *model, struct err *err);

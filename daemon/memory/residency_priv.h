@@ -5,6 +5,7 @@
 #include "daemon/memory/policy.h"
 #include "daemon/memory/reader.h"
 #include "daemon/memory/residency.h"
+#include "daemon/memory/trace.h"
 
 #define NO_DROP   SIZE_MAX
 #define NO_SLOT   (-1)
@@ -138,10 +139,13 @@ struct residency {
     struct reader *reader; /* NULL: nothing streams */
     struct ring ring;
     struct choice choice;
+    struct curve *curve;
+    struct trace_writer *trace; /* NULL: not recorded */
     bool *landing_taken;
     unsigned n_landing;
     uint64_t token;
     size_t last_unit;
+    bool last_decode;
     int current_layer;
 
     size_t bytes_read; /* by load */

@@ -1,5 +1,7 @@
 /* What is known of a model's memory; see residency.h. */
 
+#include <stdio.h>
+
 #include "common/alloc.h"
 #include "daemon/memory/residency_priv.h"
 
@@ -38,6 +40,7 @@ static void add_reader(const struct residency *r, struct residency_stats *ret)
     ret->bytes_read += s.read_bytes;
     ret->over_bytes = s.read_bytes - MIN(s.read_bytes, s.wanted_bytes);
     ret->busy_us = (uint64_t)s.busy_us;
+    ret->reader_bytes = s.read_bytes;
 }
 
 void residency_stats(const struct residency *r, struct residency_stats *ret)
@@ -97,4 +100,29 @@ double residency_heat(const struct residency *r, size_t i, unsigned expert, bool
 
     *ret_resident = r->whole || (u->experts && u->experts[expert].resident);
     return u->experts ? policy_heat(&u->experts[expert], r->token) : 0.0;
+}
+
+int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS])
+{
+    return r->curve ? curve_points(r->curve, r->p.slots_bytes, ret) : -1;
+}
+
+int residency_trace(struct residency *r, const char *path, const char *model, struct err *err)
+{
+    struct trace_shape shape = {.n_layers = (unsigned)r->in.n_units,
+                                .n_experts = (unsigned)r->most_experts,
+                                .n_used = r->n_used};
+    int rc = 0;
+
+    if (r->trace)
+        rc = trace_writer_close(r->trace, err);
+    r->trace = NULL;
+    if (!path || rc < 0)
+        return rc;
+    if (!r->in.n_units || r->whole)
+        return err_set(err, ERR_CONFLICT,
+                       "%s has all of its experts in memory, so its choices are not looked at",
+                       r->who);
+    snprintf(shape.model, sizeof shape.model, "%s", model);
+    return trace_writer_open(path, &shape, &r->trace, err);
 }

@@ -175,3 +175,8 @@ int model_resize(struct model *m, size_t bytes, struct err *err)
 {
     return residency_resize(m->residency, bytes - MIN(bytes, fixed_bytes(m)), err);
 }
+
+struct residency *model_weights(struct model *m)
+{
+    return m->residency;
+}

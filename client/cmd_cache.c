@@ -1,0 +1,148 @@
+/* cache: what of a model is in memory, and how its experts hit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client/cmd.h"
+#include "common/alloc.h"
+
+static int run_cache(struct client *c, int argc, char **argv);
+
+const struct verb verb_cache = {"cache", "[NAME] [--map] [--curve] [--trace FILE]",
+                                "what of a model is in memory, how its experts hit, and what more "
+                                "memory would buy",
+                                "cache.report", run_cache};
+
+static void print_layers(const json_t *layers)
+{
+    static const char *const heads[] = {"LAYER",   ">EXPERTS", ">SLOTS", ">RESIDENT",
+                                        ">WANTED", ">HIT",     ">READ",  ">WAITED"};
+    struct table *t;
+    size_t i;
+    json_t *l;
+
+    if (!json_array_size(layers))
+        return;
+    t = table_create(heads, ARRAY_LEN(heads));
+    json_array_foreach(layers, i, l)
+    {
+        table_row(t, format_text("%.0f", number_of(l, "layer")),
+                  format_text(">%.0f", number_of(l, "experts")),
+                  format_text(">%.0f", number_of(l, "quota")),
+                  format_text(">%.0f", number_of(l, "resident")),
+                  format_text(">%s", size_text(number_of(l, "wanted"))),
+                  format_text(">%s", size_text(number_of(l, "hit"))),
+                  format_text(">%s", size_text(number_of(l, "read"))),
+                  format_text(">%.0f ms", number_of(l, "wait_ms")));
+    }
+    table_print_and_destroy(t);
+}
+
+/* A line a layer, a sign an expert: '.' not there, '-' not used lately, 1 to 9 by use. */
+static void print_map(const json_t *map)
+{
+    size_t i, e;
+    json_t *layer, *expert;
+
+    json_array_foreach(map, i, layer)
+    {
+        printf("%4zu ", i);
+        json_array_foreach(layer, e, expert)
+        {
+            double heat = number_of(expert, "heat");
+            bool there = json_is_true(json_object_get(expert, "resident"));
+
+            putchar(!there ? '.' : heat < 0.5 ? '-' : '0' + (int)MIN(9.0, heat / 10 + 1));
+        }
+        putchar('\n');
+    }
+}
+
+static void print_curve(const json_t *curve)
+{
+    static const char *const heads[] = {">CACHE", ">BYTES", ">SLOTS", ">HITS", ">TOK/S"};
+    struct table *t;
+    size_t i;
+    json_t *p;
+
+    if (!json_array_size(curve)) {
+        puts("nothing is known yet of other sizes: no token has been decoded with a cache");
+        return;
+    }
+    t = table_create(heads, ARRAY_LEN(heads));
+    json_array_foreach(curve, i, p)
+    {
+        table_row(t, format_text(">%.1f x", number_of(p, "factor")),
+                  format_text(">%s", size_text(number_of(p, "bytes"))),
+                  format_text(">%.0f", number_of(p, "slots")),
+                  format_text(">%.1f %%", 100 * number_of(p, "hit_rate")),
+                  json_object_get(p, "tg_per_s") ? format_text(">%.2f", number_of(p, "tg_per_s"))
+                                                 : ">-");
+    }
+    table_print_and_destroy(t);
+}
+
+static void print_summary(const json_t *r)
+{
+    const json_t *ring = json_object_get(r, "ring");
+
+    print_text(text_of(r, "model"), true);
+    printf(": %s, holds %s (floor %s); %s of %s weights resident\n", text_of(r, "mode"),
+           size_text(number_of(r, "held")), size_text(number_of(r, "floor")),
+           size_text(number_of(r, "resident")), size_text(number_of(r, "weights")));
+    printf("dense %s, %.0f slots of experts %s, ring %s", size_text(number_of(r, "dense_bytes")),
+           number_of(r, "slots"), size_text(number_of(r, "slots_bytes")),
+           size_text(number_of(ring, "bytes")));
+    printf(" for %s a token\n", size_text(number_of(ring, "bytes_per_token")));
+    if (!json_is_string(json_object_get(r, "reader")))
+        return;
+    printf("reads by %s, %s; wanted %s, hit %s, read %s", text_of(r, "reader"),
+           json_is_true(json_object_get(r, "direct")) ? "direct" : "buffered",
+           size_text(number_of(r, "wanted")), size_text(number_of(r, "hit")),
+           size_text(number_of(r, "read")));
+    printf(" (%s of it not wanted)\n", size_text(number_of(r, "over_read")));
+    printf(
+        "experts hit %.1f %%; waited %.0f ms for reads; the drive gave %.0f MB/s while reading\n",
+        100 * number_of(r, "hit_rate"), number_of(r, "wait_ms"), number_of(r, "device_mb_per_s"));
+}
+
+static int run_cache(struct client *c, int argc, char **argv)
+{
+    bool map = false, curve = false;
+    const char *trace = NULL;
+    const struct arg args[] = {
+        {"map", NULL, ARG_FLAG, &map, "every expert of every layer"},
+        {"curve", NULL, ARG_FLAG, &curve, "what other sizes of the cache would hit"},
+        {"trace", "FILE", ARG_TEXT, &trace,
+         "record which experts every token chooses; an empty name ends it"}};
+    int status, n = args_parse(&verb_cache, argc, argv, args, ARRAY_LEN(args));
+    json_t *params, *result;
+
+    if (n < 0 || n > 1)
+        return wrong_usage(&verb_cache, n, "cache takes one model at most");
+    params = json_pack("{s:b, s:b}", "map", map, "curve", curve);
+    if (n == 1)
+        json_object_set_new(params, "model", json_string(argv[1]));
+    if (trace && *trace) {
+        char *here = *trace == '/' ? NULL : getcwd(NULL, 0);
+        char *path = here ? xasprintf("%s/%s", here, trace) : xstrdup(trace);
+
+        json_object_set_new(params, "trace", json_string(path)); /* the daemon stands elsewhere */
+        free(path);
+        free(here);
+    } else if (trace) {
+        json_object_set_new(params, "trace", json_string(""));
+    }
+    status = call_or_print(c, "cache.report", params, NULL, NULL, &result);
+    if (!result)
+        return status;
+    print_summary(result);
+    if (map)
+        print_map(json_object_get(result, "map"));
+    else if (curve)
+        print_curve(json_object_get(result, "curve"));
+    else
+        print_layers(json_object_get(result, "layers"));
+    json_decref(result);
+    return status;
+}
