@@ -30,7 +30,7 @@ const struct graph_weight *model_weight(const struct model *m, int layer, enum t
     return &m->weights[weight_index(names[name].in_layer ? layer : -1, name, part)];
 }
 
-static uint64_t dim_of(const struct hparams *hp, int layer, enum dim d)
+uint64_t model_dim(const struct hparams *hp, int layer, enum dim d)
 {
     const struct hparams_layer *y = &hp->layers[layer < 0 ? 0 : layer];
     uint64_t k_dim = hparams_head_dim(hp, layer < 0 ? 0 : (size_t)layer);
@@ -99,7 +99,7 @@ static void find_routers(struct model *m)
     }
 }
 
-static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_row *row)
+bool model_wants(const struct hparams *hp, int layer, const struct tensor_row *row)
 {
     unsigned kind = layer < 0 ? 0 : hp->layers[layer].kind;
 
@@ -121,7 +121,7 @@ static bool is_wanted(const struct hparams *hp, int layer, const struct tensor_r
     }
 }
 
-static bool is_required(enum need need)
+bool model_needs(enum need need)
 {
     return need != NEED_OPTIONAL && need != NEED_DENSE_OPTIONAL && need != NEED_MOE_OPTIONAL;
 }
@@ -130,7 +130,7 @@ static int check_shape(const struct hparams *hp, int layer, const struct tensor_
                        const struct gguf_tensor *t, const char *text, struct err *err)
 {
     for (int d = 0; d < 4; d++) {
-        uint64_t want = d < 3 ? dim_of(hp, layer, row->dims[d]) : 1;
+        uint64_t want = d < 3 ? model_dim(hp, layer, row->dims[d]) : 1;
 
         if (t->dims[d] != want && (d > 2 || row->dims[d] != DIM_ANY))
             return err_set_param(err, ERR_FORMAT, text,
@@ -181,7 +181,7 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
         snprintf(text, sizeof text, "%s%s", names[row->name].text, end);
     t = gguf_find_tensor(m->g, text);
     if (!t || served)
-        return is_required(row->need) && !served
+        return model_needs(row->need) && !served
                    ? err_set_param(err, ERR_FORMAT, text,
                                    "the file has no tensor '%s', which '%s' needs", text,
                                    m->arch->name)
@@ -210,7 +210,7 @@ int model_bind(struct model *m, struct err *err)
         int to = in_layer ? (int)m->hp.n_layers : 0;
 
         for (int layer = from; layer < to; layer++) {
-            int r = is_wanted(&m->hp, layer, row) ? bind_one(m, row, layer, err) : 0;
+            int r = model_wants(&m->hp, layer, row) ? bind_one(m, row, layer, err) : 0;
 
             if (r < 0)
                 return r;

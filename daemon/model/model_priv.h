@@ -45,6 +45,10 @@ const struct graph_weight *model_weight(const struct model *m, int layer, enum t
 /* embed.c; NULL for NONE. */
 const char *pooling_name(enum pooling p);
 
+/* bind.c: a dimension of a tensor in a layer (−1: outside); has the layer such a row; must the file have it? */
+uint64_t model_dim(const struct hparams *hp, int layer, enum dim d);
+bool model_wants(const struct hparams *hp, int layer, const struct tensor_row *row);
+bool model_needs(enum need need);
 /* bind.c: finds and proves every tensor of the architecture's table. */
 int model_bind(struct model *m, struct err *err);
 /* Declares all bound tensors, in the order of their ids, as the ops of g read them. */
