@@ -78,14 +78,24 @@ static const struct {
     enum key key;
     double value;
 } special[] = {
-    {"deepseek32", KEY_HEAD_COUNT_KV, 1},   {"deepseek32", KEY_Q_LORA, 20},
-    {"deepseek32", KEY_KEY_LENGTH, 32},     {"deepseek32", KEY_VALUE_LENGTH, 24},
-    {"deepseek32", KEY_KEY_LENGTH_MLA, 24}, {"deepseek32", KEY_VALUE_LENGTH_MLA, 16},
-    {"glm-dsa", KEY_HEAD_COUNT_KV, 1},      {"glm-dsa", KEY_Q_LORA, 20},
-    {"glm-dsa", KEY_KEY_LENGTH, 32},        {"glm-dsa", KEY_VALUE_LENGTH, 24},
-    {"glm-dsa", KEY_KEY_LENGTH_MLA, 24},    {"glm-dsa", KEY_VALUE_LENGTH_MLA, 16},
-    {"deepseek2", KEY_HEAD_COUNT_KV, 4},    {"kimi-linear", KEY_HEAD_COUNT_KV, 4},
-    {"mistral4", KEY_HEAD_COUNT_KV, 4},     {"nemotron_h", KEY_RMS_EPS, 1e-5},
+    {"deepseek32", KEY_HEAD_COUNT_KV, 1},
+    {"deepseek32", KEY_Q_LORA, 20},
+    {"deepseek32", KEY_KEY_LENGTH, 32},
+    {"deepseek32", KEY_VALUE_LENGTH, 24},
+    {"deepseek32", KEY_KEY_LENGTH_MLA, 24},
+    {"deepseek32", KEY_VALUE_LENGTH_MLA, 16},
+    {"glm-dsa", KEY_HEAD_COUNT_KV, 1},
+    {"glm-dsa", KEY_Q_LORA, 20},
+    {"glm-dsa", KEY_KEY_LENGTH, 32},
+    {"glm-dsa", KEY_VALUE_LENGTH, 24},
+    {"glm-dsa", KEY_KEY_LENGTH_MLA, 24},
+    {"glm-dsa", KEY_VALUE_LENGTH_MLA, 16},
+    {"deepseek2", KEY_HEAD_COUNT_KV, 4},
+    {"kimi-linear", KEY_HEAD_COUNT_KV, 4},
+    {"mistral4", KEY_HEAD_COUNT_KV, 4},
+    {"nemotron_h", KEY_RMS_EPS, 1e-5},
+    {"bert", KEY_POOLING, 1},
+    {"nomic-bert", KEY_POOLING, 1},
     {"nemotron_h_moe", KEY_RMS_EPS, 1e-5},
 };
 
