@@ -33,14 +33,22 @@ tier i8mm max
 kernels() {
     part "kernels-$1" "$2" "$dir/check_kernels" --only "_$1" --thin "$thin"
 }
+# ops NAME TIER CPU ARGS...
 ops() {
-    part "ops-$1" "$2" "$dir/check_ops" --tier "$1" --threads 2
+    local name=$1 tier=$2 cpu=$3
+    shift 3
+    part "ops-$name" "$cpu" "$dir/check_ops" --tier "$tier" --threads 2 "$@"
 }
-{ ops neon cortex-a53; kernels neon cortex-a53; kernels scalar cortex-a53; } &
-{ ops dotprod cortex-a76; kernels dotprod cortex-a76; }
-wait
-{ ops i8mm max; } &
+
+# The widest tier runs every op: its kernels of rows are neon's.  Of the others only the matrices differ.
+ops i8mm i8mm max &
+kernels scalar cortex-a53
+kernels neon cortex-a53
+kernels dotprod cortex-a76
 kernels i8mm max
+ops neon-matmul neon cortex-a53 --only MATMUL
+ops dotprod-matmul dotprod cortex-a76 --only MATMUL
+ops dotprod-moe dotprod cortex-a76 --only MOE
 wait
 
 cat "$work"/*.last
