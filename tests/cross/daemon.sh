@@ -41,6 +41,6 @@ for tier in scalar neon dotprod i8mm; do
     kill "$pid" && wait "$pid" || fail "rnbd --cpu $tier did not end with 0"
     pid=
     rm -f "$RNBD_SOCKET"
-    echo "$tier: $(printf '%s' "$answer" | tr '\n' ' ')"
+    echo "$tier: $(printf '%s' "$answer" | cat -v | tr '\n' ' ')"
 done
 echo "cross-daemon: 4 tiers, one answer"
