@@ -142,6 +142,20 @@ static double bytes_per_token(const struct model *m, const struct model_options 
     return sum + (double)model_kv_bytes_per_token(m, opt->kv) * (double)opt->n_ctx / 2;
 }
 
+/* The floor, which has the shortest chunk. */
+static int least(const struct fit *f, size_t *ret, struct err *err)
+{
+    struct fit shortest = *f;
+    struct sizes s;
+    int r;
+
+    if (!f->m->arch->encoder)
+        shortest.o.n_batch = MIN(f->o.n_batch, BATCH_LEAST);
+    r = sizes_at(&shortest, f->o.n_ctx, SIZE_MAX, &s, err);
+    *ret = r < 0 ? 0 : s.floor;
+    return r;
+}
+
 int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
                struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err)
 {
@@ -154,6 +168,8 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
         r = choose_ctx(&f, &p.ctx_capped, err);
     if (r >= 0)
         r = sizes_at(&f, f.o.n_ctx, free_bytes, &s, err);
+    if (r >= 0)
+        r = least(&f, &p.floor, err);
     /* Near the floor a shorter chunk is what is left to give. */
     while (r >= 0 && s.floor > free_bytes && f.o.n_batch > BATCH_LEAST && !m->arch->encoder) {
         f.o.n_batch = MAX(f.o.n_batch / 2, BATCH_LEAST);
@@ -167,7 +183,6 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
     p.placement = s.placement;
     p.total = s.total;
     p.peak = s.peak;
-    p.floor = s.floor;
     p.all = s.all;
     p.fits = s.peak <= free_bytes;
     p.bytes_per_token = bytes_per_token(m, &f.o);

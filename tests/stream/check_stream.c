@@ -138,12 +138,12 @@ static void check_budget(const char *name, const char *path, const char *how, si
 }
 
 /* Cut to the floor, raised, cut again, in the middle of an answer. */
-static void check_live(const char *name, const char *path, size_t floor, size_t all, size_t n,
-                       uint64_t want)
+static void check_live(const char *name, const char *path, size_t all, size_t n, uint64_t want)
 {
-    const size_t steps[] = {all, (floor + all) / 2, floor, (floor + 2 * all) / 3, all, floor, all};
     struct model_options o = options(64);
     struct rig r = rig_open(path, &o, 0, 2);
+    size_t floor = model_floor_bytes(r.m);
+    const size_t steps[] = {all, (floor + all) / 2, floor, (floor + 2 * all) / 3, all, floor, all};
     struct err err = {0};
     uint64_t h = 0;
 
@@ -177,7 +177,7 @@ static void check(const char *name, const char *path, size_t n)
     check_budget(name, path, "half", MAX(p.all / 2, p.floor), n, want);
     check_budget(name, path, "1.1 floor", p.floor + p.floor / 10, n, want);
     check_budget(name, path, "floor", p.floor, n, want);
-    check_live(name, path, p.floor, p.all, n, want);
+    check_live(name, path, p.all, n, want);
 }
 
 static void check_tiny(const char *only, size_t n)

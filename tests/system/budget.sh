@@ -29,7 +29,7 @@ for i in range(50):
 # Busy models do not go; idle ones do, with force alone.
 m = c.call("budget.set", ram=total // 2)
 check("error" in m, "without force nothing leaves", m)
-floor = c.call("model.plan", target="slow", ctx=8192)["result"]["floor"]
+floor = c.call("cache.report", model="slow")["result"]["floor"]
 m = c.call("budget.set", ram=floor + (1 << 20), force=True)
 check("result" in m, "with force the idle one leaves, and the busy one gives back", m)
 check(sum(used().values()) <= floor + (1 << 20), "the ledger is below the budget", used())
