@@ -289,12 +289,12 @@ static bool take(const json_t *all, struct calibration *c)
         json_get_double(all, "buffered_rate", 0, 1e15, &c->buffered_rate, NULL) != 1 ||
         json_get_double(all, "buffered_cpu_s_per_gib", 0, 1e6, &c->buffered_cpu_s_per_gib, NULL) !=
             1 ||
-        json_array_size(rates) != CALIBRATE_SIZES * CALIBRATE_DEPTHS)
+        json_array_size(rates) != (size_t)CALIBRATE_SIZES * CALIBRATE_DEPTHS)
         return false;
     for (int i = 0; i < CALIBRATE_SIZES; i++)
         for (int k = 0; k < CALIBRATE_DEPTHS; k++)
             c->rates[i][k] =
-                json_number_value(json_array_get(rates, (size_t)(i * CALIBRATE_DEPTHS + k)));
+                json_number_value(json_array_get(rates, (size_t)i * CALIBRATE_DEPTHS + (size_t)k));
     c->window = (unsigned)window;
     c->segment_bytes = (size_t)segment;
     return true;

@@ -23,21 +23,31 @@
 #define CALM_MS      30000
 #define GIVE_BACK_MS 10000
 
+/* "some avg10=0.12 avg60=… total=345": the first and the last number of a line. */
+static bool parse_line(const char *line, double *ret_avg10, uint64_t *ret_us)
+{
+    static const char avg10[] = "avg10=", total[] = "total=";
+    const char *a = strstr(line, avg10), *t = strstr(line, total);
+    char *end;
+
+    if (!a || !t)
+        return false;
+    *ret_avg10 = strtod(a + strlen(avg10), &end);
+    if (*end != ' ')
+        return false;
+    *ret_us = strtoull(t + strlen(total), &end, 10);
+    return end != t + strlen(total);
+}
+
 int pressure_parse(const char *text, struct pressure_sample *ret, struct err *err)
 {
     struct pressure_sample s = {.available = -1};
-    unsigned long long some_us, full_us = 0;
     const char *full = strstr(text, "full ");
 
-    if (sscanf(text, "some avg10=%lf avg60=%*f avg300=%*f total=%llu", &s.some_avg10, &some_us) !=
-        2)
-        return err_set(err, ERR_FORMAT, "the kernel's memory pressure is not what it should be");
     /* kernels before 5.13 have no "full" line for all */
-    if (full && sscanf(full, "full avg10=%lf avg60=%*f avg300=%*f total=%llu", &s.full_avg10,
-                       &full_us) != 2)
+    if (strncmp(text, "some ", 5) != 0 || !parse_line(text, &s.some_avg10, &s.some_us) ||
+        (full && !parse_line(full, &s.full_avg10, &s.full_us)))
         return err_set(err, ERR_FORMAT, "the kernel's memory pressure is not what it should be");
-    s.some_us = some_us;
-    s.full_us = full_us;
     *ret = s;
     return 0;
 }

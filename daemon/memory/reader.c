@@ -147,7 +147,7 @@ static int open_engine(struct reader *r, struct err *err)
 
     if (r->options.engine != READER_POOL && !r->options.faults) {
         fds = xreallocarray(NULL, MAX(r->n_parts, 1), 2 * sizeof *fds);
-        for (unsigned i = 0; i < r->n_parts; i++) {
+        for (size_t i = 0; i < r->n_parts; i++) {
             fds[2 * i] = r->parts[i].fd;
             fds[2 * i + 1] = r->parts[i].direct_fd;
         }

@@ -292,7 +292,7 @@ static void slots_layer(struct race *s, unsigned l, const uint16_t *ids, uint64_
                         struct sums *sum)
 {
     struct policy_expert *layer = s->experts + (size_t)l * s->n_experts;
-    unsigned n_missed = 0, hits[USED], n_hits = 0;
+    unsigned n_missed = 0, hits[USED] = {0}, n_hits = 0;
     size_t missed = 0, wanted = 0;
     double dense, compute;
     int64_t t0 = clock_us();
