@@ -70,11 +70,8 @@ static void set_up(void)
     residency = residency_create(file, ledger, &recorder_ops, &device, "test");
     for (size_t i = 0; i < N_WEIGHTS; i++) {
         const struct gguf_tensor *t = gguf_tensor_at(file, i);
-        struct extent e = {.name = "weight",
-                           .part = t->part,
-                           .offset = t->offset,
-                           .bytes = t->bytes,
-                           .layer = -1};
+        struct extent e = {
+            .name = "weight", .part = t->part, .offset = t->offset, .bytes = t->bytes, .layer = -1};
 
         weights[i] = (struct graph_weight){tensor_make(t->fmt, NULL, t->dims[0], t->dims[1], 1, 1),
                                            residency_add(residency, &e), 0};
