@@ -1,4 +1,5 @@
 /* ROUTER: the experts of each row, best first, and their weights. */
+#include <math.h>
 #include <string.h>
 
 #include "backends/cpu/cpu.h"
@@ -21,13 +22,17 @@ static size_t best_left(const float *score, const bool *taken, size_t n)
 /* What a group is worth: the sum of its two best scores. */
 static float group_score(const float *score, size_t n)
 {
-    bool taken[OP_MAX_EXPERTS] = {false};
-    size_t first = best_left(score, taken, n);
+    float first = score[0], second = -INFINITY;
 
-    if (n < 2)
-        return score[first];
-    taken[first] = true;
-    return score[first] + score[best_left(score, taken, n)];
+    for (size_t e = 1; e < n; e++) {
+        if (score[e] > first) {
+            second = first;
+            first = score[e];
+        } else if (score[e] > second) {
+            second = score[e];
+        }
+    }
+    return n < 2 ? first : first + second;
 }
 
 /* Takes out of the choice the experts of all but the best groups. */
