@@ -50,5 +50,5 @@ graph_value blk_indexer(struct build *b, int layer, graph_value x, graph_value q
     graph_rope(b->g, k[0], b->rope, rope, hp->n_rot, dim);
     graph_index_store(b->g, k[0], dim);
     return graph_indexer(b->g, q, k[1], n_heads, dim, 1.0f / sqrtf((float)(n_heads * dim)),
-                         hp->index_top_k);
+                         (unsigned)MIN((size_t)hp->index_top_k, b->n_ctx));
 }

@@ -203,6 +203,92 @@ START_TEST(a_router_of_too_many_experts_is_refused)
 }
 END_TEST
 
+START_TEST(heads_begin_on_blocks_of_activations)
+{
+    struct op op = {.kind = OP_HEADS};
+
+    op.p.heads.act = ACT_Q8_32;
+    op.src[0] = f32(128, 4);
+    op.src[0].stride[1] = act_row_bytes(ACT_Q8_32, 128);
+    op.src[1] = of("q8_0", 64, 10, 2, 1);
+    op.dst[0] = f32(20, 4);
+    accepted(&op);
+    op.dst[0] = f32(21, 4);
+    refused(&op, "21 columns");
+    op.p.heads.act = ACT_Q8_256;
+    refused(&op, "blocks of activations");
+}
+END_TEST
+
+START_TEST(columns_are_taken_and_joined_by_whole_groups)
+{
+    struct op slice = {.kind = OP_SLICE, .p.slice = {.from = 4, .n = 2, .group = 6}};
+    struct op join = {.kind = OP_JOIN, .p.join = {.n = {4, 2}}};
+
+    slice.src[0] = f32(18, 3);
+    slice.dst[0] = f32(6, 3);
+    accepted(&slice);
+    slice.p.slice.from = 5;
+    refused(&slice, "columns 5 to 7 of 6");
+    join.src[0] = f32(12, 3);
+    join.src[1] = f32(6, 3);
+    join.dst[0] = f32(18, 3);
+    accepted(&join);
+    join.src[1] = f32(2, 3); /* one for all */
+    accepted(&join);
+    join.src[1] = f32(4, 3);
+    refused(&join, "cannot be joined");
+}
+END_TEST
+
+START_TEST(a_part_of_a_head_that_is_rotated_lies_within_it)
+{
+    struct op op = {.kind = OP_ROPE, .p.rope = {.n_dims = 8, .offset = 16, .head_dim = 24}};
+
+    op.dst[0] = op.src[0] = f32(48, 2);
+    op.src[1] = f32(8, 2);
+    accepted(&op);
+    op.p.rope.offset = 17;
+    refused(&op, "cannot be rotated");
+}
+END_TEST
+
+START_TEST(keys_are_stored_with_their_values_or_alone)
+{
+    struct op op = {.kind = OP_KV_STORE};
+
+    op.p.kv_store.n_kv_heads = 1;
+    op.p.kv_store.head_dim = 96;
+    op.p.kv_store.v_dim = 64;
+    op.src[0] = f32(96, 2);
+    op.src[2] = of("f16", 96, OP_KV_CHUNK, 1, 2);
+    accepted(&op);
+    op.src[1] = f32(64, 2);
+    refused(&op, "without a cache");
+}
+END_TEST
+
+START_TEST(a_list_of_positions_leaves_no_window)
+{
+    struct op op = attention(), indexer = {.kind = OP_INDEXER};
+
+    op.kind = OP_SPARSE;
+    op.src[4] = f32(24, 5);
+    accepted(&op);
+    op.p.attention.window = 16;
+    refused(&op, "window");
+    indexer.p.indexer.n_heads = 4;
+    indexer.p.indexer.head_dim = 32;
+    indexer.src[0] = f32(128, 2);
+    indexer.src[1] = f32(4, 2);
+    indexer.src[2] = of("f16", 32, OP_KV_CHUNK, 1, 2);
+    indexer.dst[0] = f32(24, 2);
+    accepted(&indexer);
+    indexer.src[1] = f32(5, 2);
+    refused(&indexer, "weights of heads");
+}
+END_TEST
+
 START_TEST(groups_of_experts_must_hold_the_chosen)
 {
     struct op op = {.kind = OP_ROUTER};
@@ -319,6 +405,11 @@ TCase *tcase_backends_op(void)
     tcase_add_test(tc, caches_of_another_shape_are_refused);
     tcase_add_test(tc, a_router_of_too_many_experts_is_refused);
     tcase_add_test(tc, groups_of_experts_must_hold_the_chosen);
+    tcase_add_test(tc, heads_begin_on_blocks_of_activations);
+    tcase_add_test(tc, columns_are_taken_and_joined_by_whole_groups);
+    tcase_add_test(tc, a_part_of_a_head_that_is_rotated_lies_within_it);
+    tcase_add_test(tc, keys_are_stored_with_their_values_or_alone);
+    tcase_add_test(tc, a_list_of_positions_leaves_no_window);
     tcase_add_test(tc, a_gate_alone_passes_for_activations_that_have_it_only);
     tcase_add_test(tc, rope_that_cannot_pair_its_dimensions_is_refused);
     tcase_add_test(tc, biases_of_another_number_of_experts_are_refused);
