@@ -1,5 +1,7 @@
 /* The list of families, made from the folder arch/.  See arch.h. */
 
+#include <string.h>
+
 #include "daemon/model/arch.h"
 
 #define ARCH(name) extern const struct arch arch_##name;
@@ -20,10 +22,14 @@ const struct arch *arch_find(struct view name)
     return NULL;
 }
 
-void arch_names(struct str *out)
+size_t arch_names_like(struct view name, struct str *out)
 {
+    size_t n = MIN(name.len, (size_t)3);
+
     for (size_t i = 0; i < ARRAY_LEN(archs); i++)
-        str_addf(out, "%s%s", i ? ", " : "", archs[i]->name);
+        if (n && strncmp(archs[i]->name, name.p, n) == 0)
+            str_addf(out, "%s%s", out->len ? ", " : "", archs[i]->name);
+    return ARRAY_LEN(archs);
 }
 
 int arch_check_experts(struct hparams *hp, const char *name, struct err *err)

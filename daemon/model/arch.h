@@ -157,8 +157,8 @@ struct arch {
 
 /* NULL when unknown. */
 const struct arch *arch_find(struct view name);
-/* Names of all, ", " between them. */
-void arch_names(struct str *out);
+/* Names that begin as this one does, ", " between them; returns how many there are of all. */
+size_t arch_names_like(struct view name, struct str *out);
 
 /*
  * For check(): a mixture that says much of itself.  What the file leaves out:

@@ -28,6 +28,7 @@ static int read_arch(struct model *m, struct err *err)
     struct view name = {0};
     struct str known = {0};
     int r = gguf_get_string(m->g, "general.architecture", &name, err);
+    size_t n;
 
     if (r < 0)
         return r;
@@ -37,10 +38,11 @@ static int read_arch(struct model *m, struct err *err)
     m->arch = arch_find(name);
     if (m->arch)
         return 0;
-    arch_names(&known);
+    n = arch_names_like(name, &known);
     r = err_set_param(err, ERR_UNSUPPORTED, "general.architecture",
-                      "architecture '%.*s' is not supported; supported are %s",
-                      (int)MIN(name.len, 60), name.p, str_text(&known));
+                      "architecture '%.*s' is not supported; of the %zu that are, these have names "
+                      "like it: %s",
+                      (int)MIN(name.len, 60), name.p, n, known.len ? str_text(&known) : "none");
     str_clear(&known);
     return r;
 }
