@@ -53,22 +53,38 @@ static const struct {
     enum key key;
     double value;
 } values[] = {
-    {KEY_CONTEXT_LENGTH, 512},   {KEY_EMBEDDING_LENGTH, 64},
-    {KEY_BLOCK_COUNT, N_LAYERS}, {KEY_FEED_FORWARD_LENGTH, 96},
-    {KEY_VOCAB_SIZE, 80},        {KEY_HEAD_COUNT, 4},
-    {KEY_HEAD_COUNT_KV, 2},      {KEY_RMS_EPS, 1e-5},
-    {KEY_NORM_EPS, 1e-5},        {KEY_LOGIT_SCALE, 2},
-    {KEY_SWA_WINDOW, 16},        {KEY_SWA_PATTERN, 2},
-    {KEY_EXPERT_COUNT, 4},       {KEY_EXPERT_USED_COUNT, 2},
-    {KEY_EXPERT_FF, 32},         {KEY_SHARED_FF, 48},
-    {KEY_ROPE_DIMENSIONS, 8},    {KEY_KEY_LENGTH, 16},
-    {KEY_VALUE_LENGTH, 16},      {KEY_KEY_LENGTH_SWA, 16},
-    {KEY_VALUE_LENGTH_SWA, 16},  {KEY_EMBEDDING_PER_LAYER, 8},
-    {KEY_SSM_CONV, 4},           {KEY_SSM_INNER, 64},
-    {KEY_SSM_STATE, 16},         {KEY_SSM_RANK, 4},
-    {KEY_SSM_GROUPS, 2},         {KEY_SHORTCONV, 3},
-    {KEY_KDA_DIM, 16},           {KEY_KV_LORA, 24},
-    {KEY_INDEX_HEADS, 2},        {KEY_INDEX_DIM, 16},
+    {KEY_CONTEXT_LENGTH, FAMILY_N_CTX},
+    {KEY_EMBEDDING_LENGTH, 64},
+    {KEY_BLOCK_COUNT, N_LAYERS},
+    {KEY_FEED_FORWARD_LENGTH, 96},
+    {KEY_VOCAB_SIZE, FAMILY_N_VOCAB},
+    {KEY_HEAD_COUNT, 4},
+    {KEY_HEAD_COUNT_KV, 2},
+    {KEY_RMS_EPS, 1e-5},
+    {KEY_NORM_EPS, 1e-5},
+    {KEY_LOGIT_SCALE, 2},
+    {KEY_SWA_WINDOW, 16},
+    {KEY_SWA_PATTERN, 2},
+    {KEY_EXPERT_COUNT, 4},
+    {KEY_EXPERT_USED_COUNT, 2},
+    {KEY_EXPERT_FF, 32},
+    {KEY_SHARED_FF, 48},
+    {KEY_ROPE_DIMENSIONS, 8},
+    {KEY_KEY_LENGTH, 16},
+    {KEY_VALUE_LENGTH, 16},
+    {KEY_KEY_LENGTH_SWA, 16},
+    {KEY_VALUE_LENGTH_SWA, 16},
+    {KEY_EMBEDDING_PER_LAYER, 8},
+    {KEY_SSM_CONV, 4},
+    {KEY_SSM_INNER, 64},
+    {KEY_SSM_STATE, 16},
+    {KEY_SSM_RANK, 4},
+    {KEY_SSM_GROUPS, 2},
+    {KEY_SHORTCONV, 3},
+    {KEY_KDA_DIM, 16},
+    {KEY_KV_LORA, 24},
+    {KEY_INDEX_HEADS, 2},
+    {KEY_INDEX_DIM, 16},
     {KEY_INDEX_TOP_K, 8},
 };
 
@@ -215,6 +231,22 @@ static struct hparams numbers_of(const struct arch *a)
     return hp;
 }
 
+/* Between -½ and ½, by a counter that starts anew with each tensor. */
+static void write_numbers(struct gguf_writer *w, const char *text, unsigned n_dims,
+                          const uint64_t *dims)
+{
+    size_t n = dims[0] * (n_dims > 1 ? dims[1] : 1) * (n_dims > 2 ? dims[2] : 1);
+    float *x = XNEW_ARRAY(float, n);
+    uint32_t state = (uint32_t)strlen(text) * 2654435761u;
+
+    for (size_t i = 0; i < n; i++) {
+        state = state * 1664525u + 1013904223u; /* Knuth's and Lewis's */
+        x[i] = (float)(state >> 8) / 16777216.0f - 0.5f;
+    }
+    gguf_writer_tensor(w, text, 0, n_dims, dims, x);
+    free(x);
+}
+
 static void write_row(const struct arch *a, const struct hparams *hp, const struct tensor_row *row,
                       int layer, enum family_fault fault, size_t which, size_t *n,
                       struct gguf_writer *w, char *ret_name)
@@ -242,7 +274,7 @@ static void write_row(const struct arch *a, const struct hparams *hp, const stru
             return;
         dims[0]++;
     }
-    gguf_writer_tensor(w, text, 0, n_dims, dims, NULL);
+    write_numbers(w, text, n_dims, dims);
 }
 
 bool family_model_build(const char *family, enum family_fault fault, size_t which,

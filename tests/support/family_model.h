@@ -3,7 +3,7 @@
  * of keys and tensors: for tests that hold for all of them.
  *
  * The file has the keys that the family needs and every tensor that it needs,
- * of f32 zeros.  One thing about it can be made wrong.  Ends the process when a
+ * of small f32 numbers.  One thing about it can be made wrong.  Ends the process when a
  * family cannot be made: its numbers then belong into family_model.c.
  */
 #pragma once
@@ -21,6 +21,9 @@ enum family_fault {
     FAMILY_OUT_OF_RANGE, /* it is beyond its range */
     FAMILY_FAULTS
 };
+
+#define FAMILY_N_CTX   4096
+#define FAMILY_N_VOCAB 80
 
 /* Names of all families, NULL-terminated. */
 extern const char *const family_names[];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/alloc.h"
 #include "tests/support/family_model.h"
 #include "tests/unit/model/tiny.h"
 
@@ -53,6 +54,52 @@ START_TEST(a_wrong_file_of_a_family_is_refused_by_name)
 }
 END_TEST
 
+/* The last logits of n ids in batches of step, with room for batches of n_batch. */
+static void last_logits(const char *family, size_t n, size_t n_batch, size_t step, float *out,
+                        size_t *ret_chunks)
+{
+    struct model_options options = {.n_ctx = FAMILY_N_CTX, .n_batch = n_batch, .n_out = 1};
+    struct tiny_engine e = {.cpu = cpu_backend_open(2, NULL), .ledger = ledger_create()};
+    struct gguf_writer w = {0};
+    struct err err = {0};
+    int32_t ids[FAMILY_N_CTX], row;
+    const float *logits = NULL;
+    char name[96];
+
+    family_model_build(family, FAMILY_SOUND, 0, &w, name);
+    ck_assert_msg(tiny_open(&w, &e.m, &err) == 0, "%s", err.text);
+    ck_assert_msg(
+        model_load(e.m, &options, e.ledger, e.cpu.ops, e.cpu.be, NULL, NULL, NULL, &err) == 0, "%s",
+        err.text);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)(i * 37 % FAMILY_N_VOCAB);
+    for (size_t at = 0, k; at < n; at += k) {
+        k = MIN(step, n - at);
+        row = (int32_t)k - 1;
+        ck_assert_msg(model_eval(e.m, ids + at, k, &row, 1, NULL, &logits, &err) == 0, "%s",
+                      err.text);
+    }
+    memcpy(out, logits, FAMILY_N_VOCAB * sizeof *out);
+    *ret_chunks = sequence_k(model_sequence(e.m), 0).n[3];
+    tiny_close(&e);
+}
+
+static const char *const windowed[] = {"gpt_oss", "gemma4", "cohere2"};
+
+START_TEST(a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache)
+{
+    float full[FAMILY_N_VOCAB], ring[FAMILY_N_VOCAB];
+    size_t full_chunks, ring_chunks;
+
+    last_logits(windowed[_i], 2600, FAMILY_N_CTX, 2600, full, &full_chunks);
+    last_logits(windowed[_i], 2600, 100, 100, ring, &ring_chunks);
+    ck_assert_uint_eq(full_chunks, FAMILY_N_CTX / OP_KV_CHUNK);
+    ck_assert_uint_lt(ring_chunks, 2600 / OP_KV_CHUNK);
+    ck_assert(full[0] != full[1]);
+    ck_assert_mem_eq(full, ring, sizeof full);
+}
+END_TEST
+
 TCase *tcase_model_families(void)
 {
     TCase *tc = tcase_create("families");
@@ -63,5 +110,7 @@ TCase *tcase_model_families(void)
     tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, the_least_file_of_a_family_opens, 0, n);
     tcase_add_loop_test(tc, a_wrong_file_of_a_family_is_refused_by_name, 0, n);
+    tcase_add_loop_test(tc, a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache, 0,
+                        (int)ARRAY_LEN(windowed));
     return tc;
 }
