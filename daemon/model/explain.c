@@ -10,8 +10,13 @@ static const struct {
     enum op_kind kind;
     const char *text;
 } telling[] = {
-    {OP_ATTENTION, "attention"}, {OP_DELTA, "delta rule"}, {OP_SSM, "state space"},
-    {OP_MOE, "experts"},         {OP_GLU, "dense"},
+    {OP_ATTENTION, "attention"},
+    {OP_INDEXER, "indexer"},
+    {OP_SPARSE, "attention to chosen positions"},
+    {OP_DELTA, "delta rule"},
+    {OP_SSM, "state space"},
+    {OP_MOE, "experts"},
+    {OP_GLU, "dense"},
 };
 
 static void kind_of(const struct graph *g, int layer, struct str *out)

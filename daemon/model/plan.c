@@ -52,8 +52,9 @@ size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_ATTENTION && !window_of(m, i))
             sum += m->hp.layers[i].n_kv_heads *
-                   (format_row_bytes(kv, hparams_head_dim(&m->hp, i)) +
-                    (m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i))));
+                       (format_row_bytes(kv, hparams_head_dim(&m->hp, i)) +
+                        (m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i)))) +
+                   (m->hp.layers[i].indexer ? format_row_bytes(kv, m->hp.index_dim) : 0);
     return sum;
 }
 
