@@ -168,6 +168,9 @@ static int run_plan(struct client *c, int argc, char **argv)
     printf("  %-12s %12s\n  %-12s %12s\n  %-12s %12s\n  %-12s %12s\n", "ready",
            size_text(number_of(p, "total")), "while loading", size_text(number_of(p, "peak")),
            "floor", size_text(number_of(p, "floor")), "free", size_text(number_of(p, "free")));
+    if (number_of(p, "read_per_token") > 0)
+        printf("mode %s: about %s read for a token where routing is even\n", text_of(p, "mode"),
+               size_text(number_of(p, "read_per_token")));
     if (*text_of(p, "advice"))
         printf("%s\n", text_of(p, "advice"));
     json_decref(p);

@@ -73,6 +73,27 @@ static json_t *head(const struct job *j, const struct model_info *info)
 
 /* -- plan -------------------------------------------------------------------------------------- */
 
+/* What a token reads from the drive: what streams, and experts by chance, as if routing were even. */
+static double read_per_token(const struct model_info *info, const struct model_plan *p)
+{
+    size_t all = info->n_experts * info->n_layers;
+    double share = all ? 1.0 - MIN((double)p->placement.n_slots / (double)all, 1.0) : 0.0;
+
+    if (p->placement.mode == PLACEMENT_ALL || p->placement.mode == PLACEMENT_ROWS)
+        return 0.0;
+    return (double)p->placement.stream_bytes + share * p->expert_bytes_per_token;
+}
+
+/* How it runs when not all is resident. */
+static void add_placement(json_t *o, const struct model_info *info, const struct model_plan *p)
+{
+    json_object_set_new(o, "mode", json_string(placement_mode_name(p->placement.mode)));
+    json_object_set_new(o, "all", size_value(p->all));
+    json_object_set_new(o, "n_batch", size_value(p->n_batch));
+    json_object_set_new(o, "slots", size_value(p->placement.n_slots));
+    json_object_set_new(o, "read_per_token", json_real(read_per_token(info, p)));
+}
+
 static json_t *plan_json(const struct job *j, const struct model_info *info,
                          const struct model_plan *p, const struct format *kv)
 {
@@ -110,8 +131,10 @@ int describe_plan(struct engine *e, const struct job *j, json_t **ret, struct er
         opt.kv = names_kv_format(j->kv, NULL);
     model_info(l.model, &info);
     r = model_plan(l.model, &opt, e->opt.backend_ops, e->opt.backend, j->free_bytes, &p, err);
-    if (r >= 0)
+    if (r >= 0) {
         *ret = plan_json(j, &info, &p, opt.kv);
+        add_placement(*ret, &info, &p);
+    }
     look_close(&l);
     return r;
 }

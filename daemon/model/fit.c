@@ -124,7 +124,8 @@ static int give_advice(const struct fit *f, struct model_plan *p, struct err *er
 }
 
 /* Read for one token: every matrix but the token table (one row of it), experts by the share that is used. */
-static double bytes_per_token(const struct model *m, const struct model_options *opt)
+static double bytes_per_token(const struct model *m, const struct model_options *opt,
+                              double *ret_experts)
 {
     const struct graph_weight *table = model_weight(m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
     bool tied = !model_weight(m, -1, TENSOR_OUTPUT, PART_WEIGHT)->t.fmt;
@@ -135,8 +136,10 @@ static double bytes_per_token(const struct model *m, const struct model_options 
 
         if (i == table->id && !tied)
             share = 1.0 / m->hp.n_vocab;
-        else if (m->bound[i]->n_dims == 3 && m->hp.n_expert)
+        else if (m->bound[i]->n_dims == 3 && m->hp.n_expert) {
             share = (double)m->hp.n_expert_used / m->hp.n_expert;
+            *ret_experts += share * (double)m->bound[i]->bytes;
+        }
         sum += share * (double)m->bound[i]->bytes;
     }
     return sum + (double)model_kv_bytes_per_token(m, opt->kv) * (double)opt->n_ctx / 2;
@@ -185,7 +188,7 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
     p.peak = s.peak;
     p.all = s.all;
     p.fits = s.peak <= free_bytes;
-    p.bytes_per_token = bytes_per_token(m, &f.o);
+    p.bytes_per_token = bytes_per_token(m, &f.o, &p.expert_bytes_per_token);
     if (!p.fits)
         r = give_advice(&f, &p, err);
     if (r >= 0)

@@ -75,6 +75,7 @@ struct model_plan {
     size_t free_bytes; /* of the budget that was given */
     bool fits;
     char advice[256]; /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
+    double expert_bytes_per_token; /* of these, by experts that a router chooses */
     double bytes_per_token; /* weights and KV read for one token of decode at half the context */
 };
 

@@ -81,8 +81,7 @@ static struct residency *make(const struct stream_engine *engine)
         residency_set_engine(r, engine);
     for (size_t k = N_TENSORS; k-- > 0;) {
         const struct gguf_tensor *t = gguf_tensor_at(file, k);
-        struct extent e = {
-            .part = t->part, .offset = t->offset, .bytes = t->bytes, .layer = -1};
+        struct extent e = {.part = t->part, .offset = t->offset, .bytes = t->bytes, .layer = -1};
 
         if (k == 3)
             continue;
