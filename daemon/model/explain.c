@@ -16,10 +16,9 @@ static const struct {
     {OP_DELTA, "delta rule"},
     {OP_SSM, "state space"},
     {OP_MOE, "experts"},
-    {OP_GLU, "dense"},
 };
 
-static void kind_of(const struct graph *g, int layer, struct str *out)
+static void kind_of(const struct model *m, const struct graph *g, int layer, struct str *out)
 {
     for (size_t i = 0; i < ARRAY_LEN(telling); i++) {
         const struct op *op = graph_find_op(g, layer, telling[i].kind);
@@ -30,6 +29,11 @@ static void kind_of(const struct graph *g, int layer, struct str *out)
         if (op->kind == OP_ATTENTION && op->p.attention.window)
             str_addf(out, " (window %u)", op->p.attention.window);
     }
+    if (!out->len && graph_find_op(g, layer, OP_CONV))
+        str_adds(out, "short convolution");
+    /* Gated activations are elsewhere too: the weights say that there is a dense part. */
+    if (model_weight(m, layer, TENSOR_FFN_DOWN, PART_WEIGHT)->t.fmt)
+        str_addf(out, "%sdense", out->len ? ", " : "");
     if (!out->len)
         str_adds(out, "other");
 }
@@ -41,11 +45,11 @@ void model_layer_kinds(const struct model *m,
     struct str before = {0}, now = {0};
     int n = (int)m->hp.n_layers, from = 0;
 
-    kind_of(g, 0, &before);
+    kind_of(m, g, 0, &before);
     for (int i = 1; i <= n; i++) {
         str_clear(&now);
         if (i < n)
-            kind_of(g, i, &now);
+            kind_of(m, g, i, &now);
         if (i < n && strcmp(str_text(&now), str_text(&before)) == 0)
             continue;
         fn(arg, from, i - 1, str_text(&before));
