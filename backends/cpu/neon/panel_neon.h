@@ -427,38 +427,43 @@ INLINE void step32_of(const struct panel_kind *k, const struct blocks32 *f, cons
 
 /* -- many columns ------------------------------------------------------------------------------------ */
 
-/* What a family brings to the loops, with its own types behind void pointers. */
-struct family {
-    const struct panel_kind *k;
-    const void *format;
+/*
+ * What a family brings to the loops, with its own types behind void pointers.
+ * Arguments, not fields: a constant argument is inlined, a field of a local is not.
+ */
+typedef void panel_put_fn(const struct panel_kind *k, const void *format, const struct rows8 *rows,
+                          void *panel);
+typedef void panel_product_fn(const struct panel_kind *k, const void *format, const void *panel,
+                              const void *steps, size_t blocks, float32x4_t acc[STEP_ACCS]);
+
+struct sizes {
+    size_t elems; /* of a block, as are the others */
     size_t block_bytes;
-    size_t elems;
-    size_t panel_bytes; /* of a block */
+    size_t panel_bytes;
     size_t step_bytes;
-    void (*put)(const struct family *f, const struct rows8 *rows, void *panel);
-    void (*product)(const struct family *f, const void *panel, const void *steps, size_t blocks,
-                    float32x4_t acc[STEP_ACCS]);
 };
 
 /* Some blocks of eight rows. */
-INLINE void build_panel(const struct gemm *g, const struct family *f, size_t row, size_t from,
-                        size_t blocks, char *to)
+INLINE void build_panel(const struct gemm *g, const struct panel_kind *k, const void *format,
+                        struct sizes z, size_t row, size_t from, size_t blocks, char *to,
+                        panel_put_fn *put)
 {
     struct rows8 rows;
 
-    rows8_init(&rows, (const uint8_t *)g->w + row * g->row_bytes + from * f->block_bytes,
+    rows8_init(&rows, (const uint8_t *)g->w + row * g->row_bytes + from * z.block_bytes,
                g->row_bytes, g->rows - row);
-    for (size_t b = 0; b < blocks; b++, to += f->panel_bytes) {
-        f->put(f, &rows, to);
-        rows8_step(&rows, g->row_bytes, f->block_bytes);
+    for (size_t b = 0; b < blocks; b++, to += z.panel_bytes) {
+        put(k, format, &rows, to);
+        rows8_step(&rows, g->row_bytes, z.block_bytes);
     }
 }
 
 /* Each panel is decoded once and meets all columns, four at a time. */
-INLINE void gemm_loops(const struct gemm *g, const struct family *f)
+INLINE void gemm_loops(const struct gemm *g, const struct panel_kind *k, const void *format,
+                       struct sizes z, panel_put_fn *put, panel_product_fn *product)
 {
-    size_t all = g->n / f->elems;
-    size_t most = MIN(all, (size_t)PANEL_SLAB / f->elems); /* blocks in a panel */
+    size_t all = g->n / z.elems;
+    size_t most = MIN(all, (size_t)PANEL_SLAB / z.elems); /* blocks in a panel */
 
     for (size_t row = 0; row < g->rows; row += PANEL_GROUP * PANEL_ROWS)
         for (size_t from = 0; from < all; from += most) {
@@ -466,80 +471,64 @@ INLINE void gemm_loops(const struct gemm *g, const struct family *f)
             size_t end = MIN(row + PANEL_GROUP * PANEL_ROWS, g->rows);
             char *panel = g->scratch;
 
-            for (size_t r = row; r < end; r += PANEL_ROWS, panel += most * f->panel_bytes)
-                build_panel(g, f, r, from, blocks, panel);
+            for (size_t r = row; r < end; r += PANEL_ROWS, panel += most * z.panel_bytes)
+                build_panel(g, k, format, z, r, from, blocks, panel, put);
             for (size_t c = 0; c < g->cols; c += STEP_COLS) {
                 const char *steps =
-                    (const char *)g->packed + (c / STEP_COLS * all + from) * f->step_bytes;
+                    (const char *)g->packed + (c / STEP_COLS * all + from) * z.step_bytes;
 
                 panel = g->scratch;
-                for (size_t r = row; r < end; r += PANEL_ROWS, panel += most * f->panel_bytes) {
+                for (size_t r = row; r < end; r += PANEL_ROWS, panel += most * z.panel_bytes) {
                     struct step_out out = step_out_of(g->y + c * g->y_stride + r, g->y_stride,
                                                       g->rows - r, g->cols - c, from == 0);
                     float32x4_t acc[STEP_ACCS];
 
-                    step_load(f->k, &out, acc);
-                    f->product(f, panel, steps, blocks, acc);
-                    step_store(f->k, &out, acc);
+                    step_load(k, &out, acc);
+                    product(k, format, panel, steps, blocks, acc);
+                    step_store(k, &out, acc);
                 }
             }
         }
 }
 
-INLINE void family32_put(const struct family *f, const struct rows8 *rows, void *panel)
+INLINE void family32_put(const struct panel_kind *k, const void *format, const struct rows8 *rows,
+                         void *panel)
 {
-    panel32_put(f->k, f->format, rows->w, panel);
+    panel32_put(k, format, rows->w, panel);
 }
 
-INLINE void family32_product(const struct family *f, const void *panel, const void *steps,
-                             size_t blocks, float32x4_t acc[STEP_ACCS])
+INLINE void family32_product(const struct panel_kind *k, const void *format, const void *panel,
+                             const void *steps, size_t blocks, float32x4_t acc[STEP_ACCS])
 {
-    step32_of(f->k, f->format, panel, steps, blocks, acc);
+    step32_of(k, format, panel, steps, blocks, acc);
 }
 
-INLINE void family256_put(const struct family *f, const struct rows8 *rows, void *panel)
+INLINE void family256_put(const struct panel_kind *k, const void *format, const struct rows8 *rows,
+                          void *panel)
 {
-    panel256_put(f->k, f->format, rows->w, panel);
+    panel256_put(k, format, rows->w, panel);
 }
 
-INLINE void family256_product(const struct family *f, const void *panel, const void *steps,
-                              size_t blocks, float32x4_t acc[STEP_ACCS])
+INLINE void family256_product(const struct panel_kind *k, const void *format, const void *panel,
+                              const void *steps, size_t blocks, float32x4_t acc[STEP_ACCS])
 {
-    step256_of(f->k, f->format, panel, steps, blocks, acc);
+    step256_of(k, format, panel, steps, blocks, acc);
 }
 
 /* The gemm of all formats of a family: one function in each tier, formats come as an argument. */
 INLINE void gemm32(const struct gemm *g, const struct blocks32 *format, const struct panel_kind *k)
 {
-    const struct family f = {
-        .k = k,
-        .format = format,
-        .block_bytes = format->bytes,
-        .elems = 32,
-        .panel_bytes = sizeof(struct panel32),
-        .step_bytes = sizeof(struct step32),
-        .put = family32_put,
-        .product = family32_product,
-    };
+    struct sizes z = {32, format->bytes, sizeof(struct panel32), sizeof(struct step32)};
 
-    gemm_loops(g, &f);
+    gemm_loops(g, k, format, z, family32_put, family32_product);
 }
 
 INLINE void gemm256(const struct gemm *g, const struct blocks256 *format,
                     const struct panel_kind *k)
 {
-    const struct family f = {
-        .k = k,
-        .format = format,
-        .block_bytes = format->bytes,
-        .elems = 256,
-        .panel_bytes = sizeof(struct panel256),
-        .step_bytes = sizeof(struct step256),
-        .put = family256_put,
-        .product = family256_product,
-    };
+    struct sizes z = {256, format->bytes, sizeof(struct panel256), sizeof(struct step256)};
 
-    gemm_loops(g, &f);
+    gemm_loops(g, k, format, z, family256_put, family256_product);
 }
 
 #define GEMM32(fmt, tier)                                                                          \
