@@ -40,15 +40,12 @@ ops() {
     part "ops-$name" "$cpu" "$dir/check_ops" --tier "$tier" --threads 2 "$@"
 }
 
-# The widest tier runs every op: its kernels of rows are neon's.  Of the others only the matrices differ.
-ops i8mm i8mm max &
+# The widest tier runs every op: its kernels of rows are neon's.  Below it the matrices differ, and dotprod's stand for them.
+{ ops i8mm i8mm max; ops dotprod-matmul dotprod cortex-a76 --only MATMUL; } &
 kernels scalar cortex-a53
 kernels neon cortex-a53
 kernels dotprod cortex-a76
 kernels i8mm max
-ops neon-matmul neon cortex-a53 --only MATMUL
-ops dotprod-matmul dotprod cortex-a76 --only MATMUL
-ops dotprod-moe dotprod cortex-a76 --only MOE
 wait
 
 cat "$work"/*.last
