@@ -149,7 +149,7 @@ static double bytes_per_token(const struct model *m, const struct model_options 
 static int least(const struct fit *f, size_t *ret, struct err *err)
 {
     struct fit shortest = *f;
-    struct sizes s;
+    struct sizes s = {0};
     int r;
 
     if (!f->m->arch->encoder)
@@ -164,7 +164,7 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
 {
     struct model_plan p = {.free_bytes = free_bytes};
     struct fit f = {.m = m, .ops = ops, .be = be, .bytes = free_bytes};
-    struct sizes s;
+    struct sizes s = {0};
     int r = model_options_check(m, opt, &f.o, err);
 
     if (r >= 0 && !opt->n_ctx)

@@ -295,7 +295,7 @@ static int check_known(const struct parse *p, const json_t *body, const struct f
     for (size_t i = 0; i < n_own; i++)
         known[n++] = own[i].name;
     if (samples(p))
-        n += request_number_names(known + n);
+        request_number_names(known + n);
     r = json_only_keys(body, known, err);
     free(known);
     return r;

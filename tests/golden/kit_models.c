@@ -55,7 +55,7 @@ static void compare_top(struct judge *j, const json_t *position, const float *go
 
     for (size_t i = 0; i < n; i++)
         sum += exp((double)got[i]);
-    most = fabs(log(sum) - number(position, "logsumexp"));
+    most = n ? fabs(log(sum) - number(position, "logsumexp")) : NAN;
     for (size_t i = 0; i < json_array_size(top); i++) {
         const json_t *pair = json_array_get(top, i);
         size_t id = (size_t)json_integer_value(json_array_get(pair, 0));

@@ -547,6 +547,7 @@ static void choose(const struct bed *b, size_t r, size_t *ids)
     for (size_t i = 0; i < b->op.p.router.n_used; i++) {
         double most = -INFINITY;
 
+        ids[i] = 0;
         for (size_t e = 0; e < b->op.p.router.n_expert; e++) {
             double score = expert_score(b, r, e);
 
