@@ -10,7 +10,7 @@ TCase *tcase_graph_build(void);
 
 static struct graph_weight weight(enum format_id f, size_t in, size_t out, extent_id id)
 {
-    return (struct graph_weight){tensor_make(format_of(f), NULL, in, out, 1, 1), id};
+    return (struct graph_weight){tensor_make(format_of(f), NULL, in, out, 1, 1), id, 0};
 }
 
 static size_t count(const struct graph *g, enum op_kind kind)
@@ -119,8 +119,8 @@ END_TEST
 START_TEST(a_mixture_routes_in_f32_and_gives_the_experts_one_quantised_input)
 {
     struct graph_weight router = weight(FORMAT_f32, 256, 4, 1);
-    struct graph_weight gate = {tensor_make(format_of(FORMAT_q4_k), NULL, 256, 512, 4, 1), 2};
-    struct graph_weight down = {tensor_make(format_of(FORMAT_q8_0), NULL, 512, 256, 4, 1), 3};
+    struct graph_weight gate = {tensor_make(format_of(FORMAT_q4_k), NULL, 256, 512, 4, 1), 2, 0};
+    struct graph_weight down = {tensor_make(format_of(FORMAT_q8_0), NULL, 512, 256, 4, 1), 3, 0};
     struct graph_moe m = {.n_expert = 4,
                           .n_used = 2,
                           .router = &router,
