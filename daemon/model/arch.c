@@ -140,6 +140,38 @@ unsigned arch_kind_by_heads(const struct hparams *hp, int layer)
     return kind | (hp->n_expert && (uint32_t)layer >= hp->n_dense_lead ? (unsigned)LAYER_MOE : 0);
 }
 
+unsigned arch_kind_recurrent(const struct hparams *hp, int layer)
+{
+    (void)hp;
+    (void)layer;
+    return LAYER_RECURRENT;
+}
+
+unsigned arch_kind_one_part(const struct hparams *hp, int layer)
+{
+    const struct hparams_layer *y = &hp->layers[layer];
+
+    if (y->n_ff)
+        return LAYER_MLP | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
+    return y->n_kv_heads ? LAYER_ATTENTION : LAYER_RECURRENT;
+}
+
+int arch_check_norm_eps(struct hparams *hp, const char *name, struct err *err)
+{
+    if (hp->has[KEY_RMS_EPS])
+        return 0;
+    hp->rms_eps = hp->norm_eps;
+    return hp->has[KEY_NORM_EPS]
+               ? 0
+               : err_set(err, ERR_FORMAT, "'%s' has neither of the two norm epsilons", name);
+}
+
+void arch_size_shortconv(struct hparams *hp)
+{
+    hp->conv_rows = hp->ssm_conv - 1;
+    hp->conv_width = hp->n_embd;
+}
+
 int arch_check_encoder(const struct hparams *hp, const char *name, struct err *err)
 {
     if (hp->pooling != POOLING_NONE)

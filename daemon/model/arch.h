@@ -184,6 +184,14 @@ int arch_check_mamba2(struct hparams *hp, const char *name, struct err *err);
 int arch_check_mamba(struct hparams *hp, const char *name, struct err *err);
 /* For kind(): recurrent where the file gives no KV heads; experts behind the leading dense layers. */
 unsigned arch_kind_by_heads(const struct hparams *hp, int layer);
+/* For kind(): recurrent in every layer. */
+unsigned arch_kind_recurrent(const struct hparams *hp, int layer);
+/* For kind(): a layer is one thing, feed-forward (of experts where there are any), attention or recurrent: what it has numbers for. */
+unsigned arch_kind_one_part(const struct hparams *hp, int layer);
+/* For check(): the epsilon of RMS norms may stand under either name. */
+int arch_check_norm_eps(struct hparams *hp, const char *name, struct err *err);
+/* For check(): the state of gated short convolutions over the embedding. */
+void arch_size_shortconv(struct hparams *hp);
 
 /* Rows that most tables begin with: those of RMS norms, those of layer norms. */
 #define KEYS_ALL                                                                                   \
@@ -373,3 +381,20 @@ unsigned arch_kind_by_heads(const struct hparams *hp, int layer);
     VECTOR(TOKEN_EMBD_NORM, ALWAYS, DIM_EMBD), BIAS(TOKEN_EMBD_NORM, ALWAYS, DIM_EMBD),            \
         VECTOR(ATTN_OUT_NORM, ALWAYS, DIM_EMBD), BIAS(ATTN_OUT_NORM, ALWAYS, DIM_EMBD),            \
         VECTOR(LAYER_OUT_NORM, ALWAYS, DIM_EMBD), BIAS(LAYER_OUT_NORM, ALWAYS, DIM_EMBD)
+
+/* All of LFM2 but its feed-forward parts. */
+#define TENSORS_LFM2                                                                               \
+    MATRIX(TOKEN_EMBD, ALWAYS, DIM_EMBD, DIM_VOCAB), VECTOR(TOKEN_EMBD_NORM, ALWAYS, DIM_EMBD),    \
+        MATRIX(OUTPUT, OPTIONAL, DIM_EMBD, DIM_VOCAB), VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD),        \
+        VECTOR(FFN_NORM, ALWAYS, DIM_EMBD),                                                        \
+        VECTOR_IN(RECURRENT, SHORTCONV_CONV, ALWAYS, DIM_CONV, DIM_EMBD),                          \
+        MATRIX_IN(RECURRENT, SHORTCONV_IN, ALWAYS, DIM_EMBD, DIM_EMBD3),                           \
+        MATRIX_IN(RECURRENT, SHORTCONV_OUT, ALWAYS, DIM_EMBD, DIM_EMBD), TENSORS_SOME_ATTENTION,   \
+        VECTOR_IN(ATTENTION, ATTN_Q_NORM, ALWAYS, DIM_HEAD),                                       \
+        VECTOR_IN(ATTENTION, ATTN_K_NORM, ALWAYS, DIM_HEAD)
+
+/* A layer of Gemma 3, also as an encoder. */
+#define TENSORS_GEMMA3                                                                             \
+    TENSORS_ATTENTION, VECTOR(ATTN_Q_NORM, ALWAYS, DIM_HEAD),                                      \
+        VECTOR(ATTN_K_NORM, ALWAYS, DIM_HEAD), VECTOR(ATTN_POST_NORM, ALWAYS, DIM_EMBD),           \
+        VECTOR(FFN_POST_NORM, ALWAYS, DIM_EMBD), TENSORS_FFN(ALWAYS)

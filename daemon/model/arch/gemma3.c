@@ -16,12 +16,7 @@ static const struct key_row keys[] = {
 static const struct tensor_row tensors[] = {
     TENSORS_ENDS,
     MATRIX(OUTPUT, OPTIONAL, DIM_EMBD, DIM_VOCAB),
-    TENSORS_ATTENTION,
-    VECTOR(ATTN_Q_NORM, ALWAYS, DIM_HEAD),
-    VECTOR(ATTN_K_NORM, ALWAYS, DIM_HEAD),
-    VECTOR(ATTN_POST_NORM, ALWAYS, DIM_EMBD),
-    VECTOR(FFN_POST_NORM, ALWAYS, DIM_EMBD),
-    TENSORS_FFN(ALWAYS),
+    TENSORS_GEMMA3,
 };
 
 /* The largest model, of 62 layers, scales by the width of the embedding over its heads. */
@@ -32,15 +27,6 @@ static int check(struct hparams *hp, struct err *err)
     if (hp->n_layers == 62)
         hp->attention_scale = 1.0f / sqrtf((float)hp->n_embd / (float)hp->n_heads);
     return 0;
-}
-
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x,
-                     &(struct blk_layer){.attention = {.qk_norm = true},
-                                         .act = OP_ACT_GELU,
-                                         .post_norms = true,
-                                         .ffn_norm = TENSOR_FFN_NORM});
 }
 
 const struct arch arch_gemma3 = {
@@ -54,5 +40,5 @@ const struct arch arch_gemma3 = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_gemma3_layer,
 };

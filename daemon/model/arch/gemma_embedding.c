@@ -14,12 +14,7 @@ static const struct key_row keys[] = {
 
 static const struct tensor_row tensors[] = {
     TENSORS_ENDS,
-    TENSORS_ATTENTION,
-    VECTOR(ATTN_Q_NORM, ALWAYS, DIM_HEAD),
-    VECTOR(ATTN_K_NORM, ALWAYS, DIM_HEAD),
-    VECTOR(ATTN_POST_NORM, ALWAYS, DIM_EMBD),
-    VECTOR(FFN_POST_NORM, ALWAYS, DIM_EMBD),
-    TENSORS_FFN(ALWAYS),
+    TENSORS_GEMMA3,
 };
 
 static int check(struct hparams *hp, struct err *err)
@@ -27,15 +22,6 @@ static int check(struct hparams *hp, struct err *err)
     (void)err;
     hp->embedding_scale = sqrtf((float)hp->n_embd);
     return 0;
-}
-
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x,
-                     &(struct blk_layer){.attention = {.qk_norm = true},
-                                         .act = OP_ACT_GELU,
-                                         .post_norms = true,
-                                         .ffn_norm = TENSOR_FFN_NORM});
 }
 
 const struct arch arch_gemma_embedding = {
@@ -50,5 +36,5 @@ const struct arch arch_gemma_embedding = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_gemma3_layer,
 };

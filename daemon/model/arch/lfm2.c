@@ -12,25 +12,14 @@ static const struct key_row keys[] = {
 };
 
 static const struct tensor_row tensors[] = {
-    MATRIX(TOKEN_EMBD, ALWAYS, DIM_EMBD, DIM_VOCAB),
-    VECTOR(TOKEN_EMBD_NORM, ALWAYS, DIM_EMBD),
-    MATRIX(OUTPUT, OPTIONAL, DIM_EMBD, DIM_VOCAB),
-    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD),
-    VECTOR(FFN_NORM, ALWAYS, DIM_EMBD),
-    VECTOR_IN(RECURRENT, SHORTCONV_CONV, ALWAYS, DIM_CONV, DIM_EMBD),
-    MATRIX_IN(RECURRENT, SHORTCONV_IN, ALWAYS, DIM_EMBD, DIM_EMBD3),
-    MATRIX_IN(RECURRENT, SHORTCONV_OUT, ALWAYS, DIM_EMBD, DIM_EMBD),
-    TENSORS_SOME_ATTENTION,
-    VECTOR_IN(ATTENTION, ATTN_Q_NORM, ALWAYS, DIM_HEAD),
-    VECTOR_IN(ATTENTION, ATTN_K_NORM, ALWAYS, DIM_HEAD),
+    TENSORS_LFM2,
     TENSORS_FFN(ALWAYS),
 };
 
 static int check(struct hparams *hp, struct err *err)
 {
     (void)err;
-    hp->conv_rows = hp->ssm_conv - 1;
-    hp->conv_width = hp->n_embd;
+    arch_size_shortconv(hp);
     return 0;
 }
 
@@ -38,11 +27,7 @@ static graph_value layer(struct build *b, int i, graph_value x)
 {
     graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
 
-    if (b->hp->layers[i].kind & LAYER_RECURRENT)
-        h = blk_shortconv(b, i, h);
-    else
-        h = blk_attention(b, i, h, &(struct blk_attention){.qk_norm = true});
-    x = blk_add(b, x, h);
+    x = blk_add(b, x, blk_shortconv_or_attention(b, i, h));
     return blk_add(b, x, blk_swiglu(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
 }
 

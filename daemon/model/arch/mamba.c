@@ -24,13 +24,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mamba(hp, "mamba", err);
 }
 
-static unsigned kind(const struct hparams *hp, int layer)
-{
-    (void)hp;
-    (void)layer;
-    return LAYER_RECURRENT;
-}
-
 static graph_value layer(struct build *b, int i, graph_value x)
 {
     return blk_add(b, blk_last(b, i, x), blk_mamba(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i)));
@@ -45,6 +38,6 @@ const struct arch arch_mamba = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .kind = kind,
+    .kind = arch_kind_recurrent,
     .layer = layer,
 };

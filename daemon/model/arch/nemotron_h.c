@@ -28,23 +28,11 @@ static const struct tensor_row tensors[] = {
     BIAS_IN(MLP, FFN_DOWN, OPTIONAL, DIM_EMBD),
 };
 
-/* A layer is one thing: what it has numbers for says which. */
-static unsigned kind(const struct hparams *hp, int layer)
-{
-    const struct hparams_layer *y = &hp->layers[layer];
-
-    if (y->n_ff)
-        return LAYER_MLP;
-    return y->n_kv_heads ? LAYER_ATTENTION : LAYER_RECURRENT;
-}
-
 static int check(struct hparams *hp, struct err *err)
 {
-    if (!hp->has[KEY_RMS_EPS])
-        hp->rms_eps = hp->norm_eps;
-    if (!hp->has[KEY_RMS_EPS] && !hp->has[KEY_NORM_EPS])
-        return err_set(err, ERR_FORMAT, "'nemotron_h' has neither of the two norm epsilons");
-    return arch_check_mamba2(hp, "nemotron_h", err);
+    int r = arch_check_norm_eps(hp, "nemotron_h", err);
+
+    return r < 0 ? r : arch_check_mamba2(hp, "nemotron_h", err);
 }
 
 static graph_value layer(struct build *b, int i, graph_value x)
@@ -70,6 +58,6 @@ const struct arch arch_nemotron_h = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .kind = kind,
+    .kind = arch_kind_one_part,
     .layer = layer,
 };

@@ -29,16 +29,6 @@ static const struct tensor_row tensors[] = {
     MATRIX(FFN_DOWN_SHEXP, SHARED, DIM_FF_SHEXP, DIM_EMBD),
 };
 
-/* A layer is one thing: what it has numbers for says which. */
-static unsigned kind(const struct hparams *hp, int layer)
-{
-    const struct hparams_layer *y = &hp->layers[layer];
-
-    if (y->n_ff)
-        return LAYER_MLP | LAYER_MOE;
-    return y->n_kv_heads ? LAYER_ATTENTION : LAYER_RECURRENT;
-}
-
 static graph_value experts(struct build *b, int i, graph_value x)
 {
     graph_value y =
@@ -53,11 +43,8 @@ static int check(struct hparams *hp, struct err *err)
 
     if (r < 0)
         return r;
-    if (!hp->has[KEY_RMS_EPS])
-        hp->rms_eps = hp->norm_eps;
-    if (!hp->has[KEY_RMS_EPS] && !hp->has[KEY_NORM_EPS])
-        return err_set(err, ERR_FORMAT, "'nemotron_h_moe' has neither of the two norm epsilons");
-    return arch_check_mamba2(hp, "nemotron_h_moe", err);
+    r = arch_check_norm_eps(hp, "nemotron_h_moe", err);
+    return r < 0 ? r : arch_check_mamba2(hp, "nemotron_h_moe", err);
 }
 
 static graph_value layer(struct build *b, int i, graph_value x)
@@ -83,6 +70,6 @@ const struct arch arch_nemotron_h_moe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .kind = kind,
+    .kind = arch_kind_one_part,
     .layer = layer,
 };

@@ -37,13 +37,7 @@ static int check(struct hparams *hp, struct err *err)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    graph_value h = blk_delta_or_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i), true);
-    graph_value experts;
-
-    x = blk_add(b, x, h);
-    h = blk_rmsnorm(b, x, TENSOR_ATTN_POST_NORM, i);
-    experts = blk_moe(b, i, h, &(struct blk_moe){.normalise = true});
-    return blk_add(b, x, blk_add(b, experts, blk_shared_expert(b, i, h)));
+    return blk_delta_mixture(b, i, x, true);
 }
 
 const struct arch arch_qwen3next = {

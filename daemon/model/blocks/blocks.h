@@ -94,6 +94,8 @@ struct blk_delta {
 graph_value blk_delta(struct build *b, int layer, graph_value x, const struct blk_delta *opt);
 /* What the layer's kind says: that, or gated attention with QK-norm. */
 graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bool adjacent);
+/* A whole layer of it, x not normed: behind it experts whose weights sum to 1, and a shared one behind a gate. */
+graph_value blk_delta_mixture(struct build *b, int layer, graph_value x, bool adjacent);
 
 /* Mamba-2 (Dao and Gu 2024, arXiv 2405.21060); Mamba (Gu and Dao 2023, 2312.00752); x is normed. */
 graph_value blk_mamba2(struct build *b, int layer, graph_value x);
@@ -102,6 +104,8 @@ graph_value blk_mamba(struct build *b, int layer, graph_value x);
 graph_value blk_kda(struct build *b, int layer, graph_value x);
 /* LFM2's gated short convolution (arXiv 2511.23404). */
 graph_value blk_shortconv(struct build *b, int layer, graph_value x);
+/* What the layer's kind says: that, or attention with QK-norm. */
+graph_value blk_shortconv_or_attention(struct build *b, int layer, graph_value x);
 
 /* down(act(gate x) * up x); without a gate, down(act(up x)); the two may be one tensor, gate first. */
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);
@@ -120,6 +124,8 @@ struct blk_layer {
 };
 /* x += attention(norm x); x += ffn(norm x) or experts; both times the residual scale. */
 graph_value blk_layer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
+/* Gemma 3's: that, with head norms, GELU, and norms behind both parts too. */
+graph_value blk_gemma3_layer(struct build *b, int layer, graph_value x);
 /* x += norm(attention(x)); x += norm(ffn(x)) */
 graph_value blk_layer_post(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
 /* x = norm(x + attention(x)); x = norm(x + ffn(x)) */

@@ -75,6 +75,16 @@ graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bo
     return blk_attention(b, layer, x, &(struct blk_attention){.qk_norm = true, .gated = true});
 }
 
+graph_value blk_delta_mixture(struct build *b, int layer, graph_value x, bool adjacent)
+{
+    graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, layer), experts;
+
+    x = blk_add(b, x, blk_delta_or_attention(b, layer, h, adjacent));
+    h = blk_rmsnorm(b, x, TENSOR_ATTN_POST_NORM, layer);
+    experts = blk_moe(b, layer, h, &(struct blk_moe){.normalise = true});
+    return blk_add(b, x, blk_add(b, experts, blk_shared_expert(b, layer, h)));
+}
+
 /* Two small matrices in a row. */
 static graph_value halves(struct build *b, int layer, graph_value x, enum tensor_name first,
                           enum tensor_name second)

@@ -54,3 +54,12 @@ graph_value blk_layer_parallel(struct build *b, int i, graph_value x, const stru
     x = blk_add(b, x, h);
     return blk_add(b, x, blk_ffn(b, i, blk_last(b, i, normed), opt->act));
 }
+
+graph_value blk_gemma3_layer(struct build *b, int i, graph_value x)
+{
+    return blk_layer(b, i, x,
+                     &(struct blk_layer){.attention = {.qk_norm = true},
+                                         .act = OP_ACT_GELU,
+                                         .post_norms = true,
+                                         .ffn_norm = TENSOR_FFN_NORM});
+}

@@ -106,3 +106,10 @@ graph_value blk_shortconv(struct build *b, int layer, graph_value x)
     y = blk_gate(b, OP_ACT_NONE, gate, blk_last(b, layer, y));
     return graph_matmul1(b->g, y, weight(b, layer, TENSOR_SHORTCONV_OUT), NULL);
 }
+
+graph_value blk_shortconv_or_attention(struct build *b, int layer, graph_value x)
+{
+    if (b->hp->layers[layer].kind & LAYER_RECURRENT)
+        return blk_shortconv(b, layer, x);
+    return blk_attention(b, layer, x, &(struct blk_attention){.qk_norm = true});
+}
