@@ -46,7 +46,7 @@ START_TEST(a_synthetic_model_computes_sane_logits)
 {
     struct model_options options = {.n_ctx = 256, .n_batch = 64};
     struct tiny_engine e = {.cpu = cpu_backend_open(2, NULL), .ledger = ledger_create()};
-    char *path = xasprintf("mkmodel-logits-%d.gguf", (int)getpid());
+    char *path = xasprintf(P_tmpdir "/rnbd-mkmodel-%d.gguf", (int)getpid());
     struct mkmodel o = small(runnable[_i]);
     const int32_t ids[] = {72, 101, 108, 108, 111}, last = ARRAY_LEN(ids) - 1;
     const float *logits;
