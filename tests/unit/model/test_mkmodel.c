@@ -1,6 +1,7 @@
 /* Synthetic models load, and compute sane logits. */
 #include <check.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
