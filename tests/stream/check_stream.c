@@ -5,10 +5,13 @@
  * budget has been cut and raised between two tokens.
  *
  *     check_stream [--tokens N] [--only NAME] [MODEL.gguf]
+ *     check_stream --floor 1.2 [--tokens N] [--threads N] [--prompt N] MODEL.gguf...
  *     check_stream --time BUDGET [--tokens N] [--threads N] [--prompt N] MODEL.gguf
  *
- * Without a model: tiny ones of every family.  --time measures instead: prefill,
- * then decode, with what was read for a token and how fast.
+ * Without a model: tiny ones of every family.  --floor: each model with everything
+ * resident and with that many times its floor, the budgets and speeds beside the
+ * digests.  --time measures instead: prefill, then decode, with what was read for a
+ * token and how fast.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -200,6 +203,75 @@ static void check_tiny(const char *only, size_t n)
         }
 }
 
+struct floor_run {
+    uint64_t digest;
+    double prefill, decode; /* tokens a second */
+    struct placement placement;
+};
+
+static double rate(size_t n, int64_t since_us)
+{
+    return (double)n * 1e6 / (double)MAX(clock_us() - since_us, 1);
+}
+
+/* bytes 0: all the machine has. */
+static struct floor_run floor_run(const char *path, const struct model_options *o, size_t bytes,
+                                  unsigned threads, size_t n_prompt, size_t n)
+{
+    struct rig r = rig_open(path, o, bytes, threads);
+    struct floor_run run = {0};
+    struct residency_stats s;
+    int64_t t0 = clock_us();
+
+    run.digest = digest(&r, n_prompt, 64, 0);
+    run.prefill = rate(n_prompt, t0);
+    t0 = clock_us();
+    run.digest = digest(&r, n, 1, run.digest);
+    run.decode = rate(n, t0);
+    model_residency(r.m, &s);
+    run.placement = s.placement;
+    rig_close(&r);
+    return run;
+}
+
+static void tell_floor_run(const char *how, size_t bytes, const struct floor_run *run)
+{
+    char text[24];
+
+    printf("     %-12s %10s %-8s prefill %7.1f tok/s, decode %6.2f tok/s, %016llx\n", how,
+           units_format_size(bytes, text, sizeof text), placement_mode_name(run->placement.mode),
+           run->prefill, run->decode, (unsigned long long)run->digest);
+}
+
+/* One digest with everything resident and at `factor` times the floor. */
+static void check_floor(const char *path, double factor, unsigned threads, size_t n_prompt,
+                        size_t n)
+{
+    struct model_options o = {.n_ctx = n_prompt + n, .n_batch = 64, .n_out = 64};
+    struct rig r = rig_open(path, &o, 0, threads);
+    const char *slash = strrchr(path, '/');
+    struct floor_run all, tight;
+    struct model_plan p;
+    struct err err = {0};
+    char text[24];
+    size_t bytes;
+    bool same;
+
+    if (model_plan(r.m, &o, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
+        die(path, &err);
+    rig_close(&r);
+    bytes = MIN((size_t)((double)p.floor * factor), p.all);
+    all = floor_run(path, &o, 0, threads, n_prompt, n);
+    tight = floor_run(path, &o, bytes, threads, n_prompt, n);
+    same = all.digest == tight.digest;
+    *(same ? &n_passed : &n_failed) += 1;
+    printf("%s %s: floor %s\n", same ? "  ok" : "FAIL", slash ? slash + 1 : path,
+           units_format_size(p.floor, text, sizeof text));
+    tell_floor_run("unlimited", p.all, &all);
+    snprintf(text, sizeof text, "%.2g x floor", factor);
+    tell_floor_run(text, bytes, &tight);
+}
+
 static size_t rss_bytes(void)
 {
     size_t pages = 0, unused;
@@ -265,44 +337,71 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
     rig_close(&r);
 }
 
-int main(int argc, char **argv)
-{
-    size_t n = 0, n_prompt = 64, bytes = 0;
-    const char *only = NULL, *path = NULL;
-    unsigned threads = 2;
-    struct err err = {0};
-    bool timed = false;
+struct asked {
+    size_t n, n_prompt, bytes;
+    unsigned threads;
+    const char *only;
+    double factor; /* 0: not asked for */
+    bool timed;
+};
 
-    thread_take_role(THREAD_ENGINE, "check_stream");
-    for (int i = 1; i < argc; i++) {
+static bool is(const char *arg, const char *name, bool more)
+{
+    return more && strcmp(arg, name) == 0;
+}
+
+/* Returns the first argument that is no option. */
+static int read_args(int argc, char **argv, struct asked *a)
+{
+    struct err err = {0};
+    int i;
+
+    for (i = 1; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
         bool more = i + 1 < argc;
 
-        if (strcmp(argv[i], "--tokens") == 0 && more)
-            n = strtoul(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--prompt") == 0 && more)
-            n_prompt = strtoul(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--threads") == 0 && more)
-            threads = (unsigned)strtoul(argv[++i], NULL, 10);
-        else if (strcmp(argv[i], "--only") == 0 && more)
-            only = argv[++i];
-        else if (strcmp(argv[i], "--time") == 0 && more) {
+        if (is(argv[i], "--tokens", more)) {
+            a->n = strtoul(argv[++i], NULL, 10);
+        } else if (is(argv[i], "--prompt", more)) {
+            a->n_prompt = strtoul(argv[++i], NULL, 10);
+        } else if (is(argv[i], "--threads", more)) {
+            a->threads = (unsigned)strtoul(argv[++i], NULL, 10);
+        } else if (is(argv[i], "--only", more)) {
+            a->only = argv[++i];
+        } else if (is(argv[i], "--floor", more)) {
+            a->factor = strtod(argv[++i], NULL);
+        } else if (is(argv[i], "--time", more)) {
             uint64_t size = 0;
 
-            timed = true;
+            a->timed = true;
             if (strcmp(argv[++i], "all") != 0 && units_parse_size(argv[i], &size, &err) < 0)
                 die(argv[i], &err);
-            bytes = size;
-        } else
-            path = argv[i];
+            a->bytes = size;
+        } else {
+            fprintf(stderr, "check_stream: no option '%s'\n", argv[i]);
+            exit(2);
+        }
     }
-    if (timed && path) {
-        measure(path, bytes, n_prompt, n ? n : 32, threads);
+    return i;
+}
+
+int main(int argc, char **argv)
+{
+    struct asked a = {.n_prompt = 64, .threads = 2};
+    int first;
+
+    thread_take_role(THREAD_ENGINE, "check_stream");
+    first = read_args(argc, argv, &a);
+    if (a.timed && first < argc) {
+        measure(argv[first], a.bytes, a.n_prompt, a.n ? a.n : 32, a.threads);
         return 0;
     }
-    if (path)
-        check(path, path, n ? n : 24);
-    else
-        check_tiny(only, n ? n : 90);
+    for (int i = first; i < argc; i++)
+        if (a.factor > 0)
+            check_floor(argv[i], a.factor, a.threads, a.n_prompt, a.n ? a.n : 16);
+        else
+            check(argv[i], argv[i], a.n ? a.n : 24);
+    if (first == argc)
+        check_tiny(a.only, a.n ? a.n : 90);
     printf("%d passed, %d failed\n", n_passed, n_failed);
     return n_failed ? 1 : 0;
 }
