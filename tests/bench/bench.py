@@ -34,6 +34,7 @@ MODELS = [
     ("smol-135m Q4_K_M", "smol-135m+Q4_K_M.gguf", 0, 2.5, 1.25),
     ("SmolLM2 Q4_1", "SmolLM2-135M-Instruct.Q4_1.gguf", 0, 2.5, 1.25),
     ("qwen3moe-30b-a3b Q4_K_M 8 layers", "qwen3moe-30b-a3b+Q4_K_M+layers-8+vocab-8192.gguf", 0, 3.0, 1.15),
+    ("qwen35moe-35b-a3b Q4_K_M 4 layers", "qwen35moe-35b-a3b+Q4_K_M+layers-4+vocab-8192.gguf", 0, None, None),
     ("gpt-oss-20b MXFP4 4 layers", "gpt-oss-20b+MXFP4+layers-4+vocab-4096.gguf", 0, 5.0, 1.6),
     ("qwen3-0.6b Q4_K_M", "qwen3-0.6b+Q4_K_M.gguf", 2048, None, None),
     ("qwen3-0.6b Q4_K_M", "qwen3-0.6b+Q4_K_M.gguf", 8192, 2.5, 1.3),
