@@ -133,8 +133,10 @@ static json_t *report(const struct slot *s, const struct job *j)
     json_object_set_new(o, "hit_rate",
                         json_real(st.uses ? (double)st.hits / (double)st.uses : 1.0));
     json_object_set_new(o, "wait_ms", json_real((double)st.wait_us / 1000));
+    json_object_set_new(o, "busy_ms", json_real((double)st.busy_us / 1000));
     json_object_set_new(o, "device_mb_per_s",
                         json_real(busy_s > 0 ? (double)st.reader_bytes / 1e6 / busy_s : 0.0));
+    json_object_set_new(o, "drive_mb_per_s", json_real(st.drive_rate / 1e6));
     json_object_set_new(o, "reader", st.reader ? json_string(st.reader) : json_null());
     json_object_set_new(o, "direct", json_boolean(st.direct));
     json_object_set_new(o, "layers", layers_json(r));

@@ -2,189 +2,78 @@
 """The gates of streaming: rnbd within a memory limit, beside llama.cpp within the same one.
 
     gates.py --build build [--gate NAME]... [--rival path/to/llama-completion] [--out gates.json] [--models DIR]
-             [--rounds 3] [--threads 2] [--base path/to/another/rnbd]
+             [--use MOE=FILE] [--use DENSE=FILE] [--use SMALL=FILE] [--rounds 3] [--threads 2]
 
 Runs alternate, and the page cache of the model is dropped before each.  Every figure is a row {gate, model, budget, figure,
 unit, must, holds} of the file named by --out; holds is null for a figure that is only told.  A gate that cannot be tried
-here (no cgroup to write, no rival named) is skipped with a word.  Exit status 1 when a row does not hold.
+here (no cgroup to write, no rival named, no room on the disk) is skipped with a word.  Exit status 1 when a row does not hold.
 
-Gates: streaming-moe streaming-prefill streaming-dense fits peak live-shrink one-answer faults.
+Models are generated below --models where they are not there yet; --use takes files that exist.  What each gate is:
 """
 import argparse
 import contextlib
 import json
 import os
+import re
 import shutil
-import signal
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.error
-import urllib.request
 
 import rival
 from cage import Cage, forget
+from gate_rig import GIB, MARGIN, MIB, SLACK, Rnbd, Rows, Sampler, Skipped, available_bytes, digest, memory_bytes
 
-MIB, GIB = 1 << 20, 1 << 30
-SLACK = 48 * MIB    # of the promise: RSS and own page cache stay below budget + this
-MARGIN = 64 * MIB   # of the promise: a limit of budget + this never kills
-MOE = "qwen3moe-30b-a3b+Q4_K_M+layers=16+vocab=8192"
-DENSE = "qwen3-4b+Q8_0"
-SMALL = "qwen3-0.6b+Q4_K_M"
+NAMES = {"MOE": "qwen3moe-30b-a3b+Q4_K_M+layers=16+vocab=8192", "DENSE": "qwen3-4b+Q8_0", "SMALL": "qwen3-0.6b+Q4_K_M"}
 TINY_MOE = "qwen3moe-tiny+Q4_K_M"
-CHECKS = {"<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b, "==": lambda a, b: a == b}
+LARGE = "qwen3moe-30b-a3b+Q4_K_M+layers=%d+vocab=8192"
+LARGE_LAYER = 0.3762 * GIB  # of such a model
+MAPPED, DEFAULTS = "mmap, no repack", "defaults"
+WAYS = {MAPPED: ("--no-repack", "-lm", "mmap"), DEFAULTS: ()}
+RIVAL_S = 300  # for one run of it
 
 
-class Skipped(Exception):
-    pass
+def delta(before, after, key):
+    return after.get(key, 0) - before.get(key, 0)
 
 
-class Rows:
-    def __init__(self):
-        self.rows = []
-
-    def add(self, gate, model, budget, figure, unit, must=None):
-        """must: (relation, value), or None for a figure that is only told."""
-        holds = None if must is None else figure is not None and bool(CHECKS[must[0]](figure, must[1]))
-        row = {"gate": gate, "model": model, "budget": budget, "figure": figure, "unit": unit,
-               "must": None if must is None else "%s %g" % must, "holds": holds}
-        self.rows.append(row)
-        print("%-17s %-46s %9s  %10s %-34s %-9s %s" % (
-            gate, model, "all" if budget is None else "%.2f GiB" % (budget / GIB), "-" if figure is None else "%.4g" % figure, unit,
-            row["must"] or "", {True: "holds", False: "DOES NOT HOLD", None: ""}[holds]), flush=True)
-
-    def skip(self, gate, why):
-        self.rows.append({"gate": gate, "skipped": str(why)})
-        print("%-17s skipped: %s" % (gate, why), flush=True)
-
-
-class Sampler(threading.Thread):
-    """The most that a process held, its own memory and the page cache of its cage, looked at every 20 ms."""
-
-    def __init__(self, pid, cage):
-        super().__init__(daemon=True)
-        self.pid, self.cage, self.most, self.ended = pid, cage, 0, False
-        self.start()
-
-    @staticmethod
-    def rss(pid):
-        with open("/proc/%d/smaps_rollup" % pid) as f:
-            return next(int(line.split()[1]) * 1024 for line in f if line.startswith("Rss:"))
-
-    def cache(self):
-        if not self.cage:
-            return 0
-        with open(self.cage.dir + "/memory.stat") as f:
-            stat = dict(line.split() for line in f)
-        # what is mapped from files (the program itself) is in Rss already
-        return int(stat.get("total_cache", stat.get("file", 0))) - int(stat.get("total_mapped_file", stat.get("file_mapped", 0)))
-
-    def run(self):
-        with contextlib.suppress(OSError, StopIteration):
-            while not self.ended:
-                self.most = max(self.most, self.rss(self.pid) + max(0, self.cache()))
-                time.sleep(0.02)
-
-    def end(self):
-        self.ended = True
-        self.join()
-        return self.most
-
-
-class Rnbd:
-    """A private daemon with one model, m."""
-
-    def __init__(self, args, path, budget=None, cage=None, program=None):
-        self.args, self.dir = args, tempfile.mkdtemp(prefix="rnbd-gate-")
-        self.socket = os.path.join(self.dir, "c.sock")
-        self.env = dict(os.environ, RNBD_SOCKET=self.socket, STATE_DIRECTORY=args.state, NO_COLOR="1")
-        command = [program or args.build + "/rnbd", "--listen", "127.0.0.1:0", "--socket", self.socket, "--threads", str(args.threads),
-                   "--model", "m=" + path] + (["--ram", str(budget)] if budget else [])
-        with open(os.path.join(self.dir, "log"), "w") as log:
-            self.process = subprocess.Popen(command, stderr=log, env=self.env, preexec_fn=cage.enter if cage else None)
-        for _ in range(200):
-            if os.path.exists(self.socket) and self.call("status") is not None:
-                break
-            time.sleep(0.05)
-        self.sampler = Sampler(self.process.pid, cage)
-
-    def call(self, *words, error=False):
-        """The JSON answer; None when it failed.  With error: (answer, what it said)."""
-        done = subprocess.run([self.args.build + "/rnbctl", "--json"] + list(words), env=self.env, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE)
-        answer = json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else None
-        return (answer, done.stderr.decode()) if error else answer
-
-    def load(self, ctx=1024):
-        answer, said = self.call("load", "m", "--ctx", str(ctx), error=True)
-        if answer is None:
-            self.stop()
-            raise Skipped("rnbd does not load it: " + said.strip())
-        return answer
-
-    def bench(self, prompt, gen):
-        answer, said = self.call("bench", "m", "--prompt", str(prompt), "--gen", str(gen), "--repeats", "1", error=True)
-        if answer is None:
-            raise Skipped("rnbctl bench failed: " + said.strip())
-        return {t["test"]: t["median"] for t in answer["tests"]}
-
-    def generate(self, prompt, n, each=None):
-        """The log probabilities of an answer of at most n tokens, to the last bit, and the error that ended it or None.
-
-        A synthetic model's tokens mostly have no text, so these are the answer.  each(tokens so far) after every token.
-        """
-        port = self.call("status")["port"]
-        body = {"model": "m", "prompt": prompt, "max_tokens": n, "temperature": 0, "logprobs": 1, "stream": True}
-        ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % port, json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
-        answer = []
-        try:
-            with urllib.request.urlopen(ask, timeout=600) as reply:
-                for line in reply:
-                    if not line.startswith(b"data: {"):
-                        continue
-                    event = json.loads(line[6:])
-                    if "error" in event:
-                        return answer, event["error"]["message"]
-                    for choice in event["choices"]:
-                        answer += (choice.get("logprobs") or {}).get("token_logprobs", [])
-                    if each and answer:
-                        each(len(answer))
-        except urllib.error.HTTPError as e:
-            return answer, json.loads(e.read())["error"]["message"]
-        except OSError as e:
-            return answer, str(e)
-        return answer, None
-
-    def alive(self):
-        return self.process.poll() is None
-
-    def stop(self):
-        """Peak bytes, and the exit status."""
-        most = self.sampler.end()
-        if self.alive():
-            self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait()
-        shutil.rmtree(self.dir, ignore_errors=True)
-        return most, status
+def median(runs, key):
+    return statistics.median(r[key] for r in runs)
 
 
 class Gates:
+    """One method a gate."""
+
     def __init__(self, args):
         self.args, self.rows = args, Rows()
+        self.races = {}  # a race serves two gates
 
-    def model(self, name):
+    # -- tools --------------------------------------------------------------------------------
+
+    def model(self, which):
+        """The path of MOE, DENSE or SMALL, or of a generated one by its name."""
+        if which in self.args.used:
+            return self.args.used[which]
+        name = NAMES.get(which, which)
         path = os.path.join(self.args.models, name + ".gguf")
         if not os.path.exists(path):
+            self.rows.progress("generating " + name)
             parts = name.split("+")
             command = [self.args.build + "/tests/mkmodel", "--preset", parts[0], "--type", parts[1]]
             os.makedirs(self.args.models, exist_ok=True)
-            subprocess.run(command + ["--" + p for p in parts[2:]] + [path + ".part"], check=True, stdout=subprocess.DEVNULL)
+            try:
+                subprocess.run(command + ["--" + p for p in parts[2:]] + [path + ".part"], check=True, stdout=subprocess.DEVNULL)
+            except subprocess.CalledProcessError as e:
+                with contextlib.suppress(OSError):
+                    os.unlink(path + ".part")
+                raise Skipped("%s cannot be generated in %s" % (name, self.args.models)) from e
             os.rename(path + ".part", path)
         return path
+
+    def label(self, which):
+        return os.path.splitext(os.path.basename(self.model(which)))[0]
 
     @contextlib.contextmanager
     def caged(self, limit):
@@ -195,210 +84,278 @@ class Gates:
         with cage:
             yield cage
 
+    def tool(self, name, *words, cage=None):
+        """The JSON that one of the project's own tools prints."""
+        done = subprocess.run([self.args.build + "/tests/" + name] + list(words), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              preexec_fn=cage.enter if cage else None, check=False)
+        if done.returncode != 0:
+            raise Skipped("%s ended with %d: %s" % (name, done.returncode, done.stderr.decode("utf-8", "replace").strip()))
+        return json.loads(done.stdout)
+
+    # -- races --------------------------------------------------------------------------------
+
     def ours(self, path, limit, prompt, gen):
-        """In a cage: {"pp", "tg", "peak", "cache"}."""
+        """In a cage: speeds of prefill and decode, the most it held, and what the cache counted in either."""
         forget(path)
-        with self.caged(limit) as cage:
-            d = Rnbd(self.args, path, limit - MARGIN, cage)
-            try:
-                d.load()
-                d.bench(0, gen)  # the cache learns what decode uses
-                before = d.call("cache", "m")
-                rates = d.bench(prompt, gen)
-                rates["before"], rates["cache"] = before, d.call("cache", "m")
-            finally:
-                rates_peak, status = d.stop()
-        rates["peak"] = rates_peak
+        with self.caged(limit) as cage, Rnbd(self.args, path, limit - MARGIN, cage) as d:
+            d.load()
+            plan = d.call("plan", "m", "--ctx", "1024") or {}
+            d.bench(0, gen)  # the cache learns what decode uses
+            marks = [d.cache()]
+            run = d.bench(0, gen)
+            marks.append(d.cache())
+            run.update(d.bench(prompt, 0))
+            marks.append(d.cache())
+            run["peak"], status = d.stop()
         if status != 0:
             raise Skipped("rnbd ended with %d within its limit" % status)
-        return rates
+        run.update(plan=plan, marks=marks)
+        return run
 
-    def theirs(self, path, limit, prompt, gen, ways):
+    def theirs(self, path, limit, prompt, gen, way):
         forget(path)
         with self.caged(limit) as cage:
-            return rival.run(self.args.rival, path, rival.text(prompt), gen, self.args.threads, cage, ways)
+            return rival.run(self.args.rival, path, rival.text(prompt), gen, self.args.threads, cage, WAYS[way], RIVAL_S)
 
-    def race(self, gate, name, limit, prompt, gen, rival_gen, musts):
-        """Alternating rounds; musts: {"tg": least ratio, "pp": …}.  Returns the last round of ours."""
-        path = self.model(name)
-        budget = limit - MARGIN
-        ours, theirs, default = [], [], []
-        for _ in range(self.args.rounds):
-            ours.append(self.ours(path, limit, prompt, gen))
-            if self.args.rival:
-                theirs.append(self.theirs(path, limit, prompt, rival_gen, ("--no-repack", "-lm", "mmap")))
-                default.append(self.theirs(path, limit, prompt, rival_gen, ()))
-        for key, least in musts.items():
-            mine = statistics.median(o[key] for o in ours)
-            self.rows.add(gate, name, budget, mine, key + " tokens/s")
-            for label, list_ in (("mmap, no repack", theirs), ("defaults", default)):
-                got = [t[key] for t in list_ if t]
-                if not self.args.rival:
-                    continue
-                if not got: # it cannot run at all in this limit
-                    self.rows.add(gate, name, budget, None, "%s of rival, %s: killed" % (key, label))
-                    continue
-                theirs_median = statistics.median(got)
-                self.rows.add(gate, name, budget, theirs_median, "%s of rival, %s" % (key, label))
-                self.rows.add(gate, name, budget, mine / theirs_median, "x rival, %s" % label,
-                              (">=", least) if label != "defaults" else None)
-        if not self.args.rival:
+    def race(self, which, limit, prompt, gen, rival_gen):
+        """Alternating rounds, run once for all gates that ask: (ours, {way: theirs that ended})."""
+        key = (which, limit, prompt, gen)
+        if key not in self.races:
+            path = self.model(which)
+            ours, theirs = [], {way: [] for way in WAYS} if self.args.rival else {}
+            for i in range(self.args.rounds):
+                self.rows.progress("%s in %.2f GiB, round %d of %d" % (self.label(which), limit / GIB, i + 1, self.args.rounds))
+                ours.append(self.ours(path, limit, prompt, gen))
+                for way, runs in theirs.items():
+                    # what was killed once is not tried again
+                    if runs != [None]:
+                        runs.append(self.theirs(path, limit, prompt, rival_gen, way))
+            self.races[key] = ours, {way: [r for r in runs if r] for way, runs in theirs.items()}
+        return self.races[key]
+
+    def compare(self, gate, which, limit, race, key, least):
+        """Rows of one speed of a race, and of the peak."""
+        ours, theirs = race
+        name, budget, mine = self.label(which), limit - MARGIN, median(ours, key)
+        self.rows.add(gate, name, budget, mine, key + " tokens/s")
+        for way, runs in theirs.items():
+            if not runs:
+                self.rows.add(gate, name, budget, None, "%s of rival, %s: killed, or over %d s" % (key, way, RIVAL_S))
+                continue
+            self.rows.add(gate, name, budget, median(runs, key), "%s of rival, %s" % (key, way))
+            self.rows.add(gate, name, budget, mine / median(runs, key), "x rival, " + way, (">=", least) if way == MAPPED else None)
+        if not theirs:
             self.rows.skip(gate, "no rival was named (RIVAL=path/to/llama-completion)")
         self.rows.add("peak", name, budget, max(o["peak"] for o in ours) / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
-        return ours[-1]
 
-    # -- the gates ------------------------------------------------------------------------
+    def reading(self, gate, which, limit, ours):
+        """The drive's share while it reads, in decode."""
+        rates = [(delta(a, b, "read"), delta(a, b, "busy_ms"), b.get("drive_mb_per_s")) for a, b, _ in (o["marks"] for o in ours)]
+        shares = [100 * read / 1e3 / busy / drive for read, busy, drive in rates if busy > 0 and drive]
+        if shares:
+            self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the calibrated rate while reading",
+                          (">=", 85))
 
-    def reading(self, gate, name, budget, run):
-        """What the cache's counters say about a run's reads."""
-        if not run["cache"] or not run["before"]:
-            self.rows.skip(gate, "rnbctl cache tells nothing")
-            return
-        was, now = counters(run["before"]), counters(run["cache"])
-        busy_s = (now["busy_us"] - was["busy_us"]) / 1e6
-        read = now["read_bytes"] - was["read_bytes"]
-        if busy_s > 0 and now.get("drive_rate"):
-            self.rows.add(gate, name, budget, 100 * read / busy_s / now["drive_rate"], "% of the calibrated rate while reading", (">=", 85))
+    # -- the gates ----------------------------------------------------------------------------
 
     def streaming_moe(self):
-        run = self.race("streaming-moe", MOE, 2 * GIB, 48, 48, 8, {"tg": 10})
-        self.reading("streaming-moe", MOE, 2 * GIB - MARGIN, run)
-        self.stream_race()
+        """a mixture of 6 GiB in a limit of 2 GiB: decode beside llama.cpp's, the drive's share, the per-layer bound"""
+        limit = 2 * GIB
+        race = self.race("MOE", limit, 512, 48, 3)
+        self.compare("streaming-moe", "MOE", limit, race, "tg", 10)
+        self.reading("streaming-moe", "MOE", limit, race[0])
+        self.moe_bound(limit, race[0])
+        self.stream_race(limit)
 
-    def stream_race(self):
+    def moe_bound(self, limit, ours):
+        """A token takes at least, layer by layer, its dense part and the longer of missed bytes and hits' compute.
+
+        Both computings are shares, by bytes, of a token with everything resident.
+        """
+        name, budget = self.label("MOE"), limit - MARGIN
+        if available_bytes() < os.path.getsize(self.model("MOE")) + GIB:
+            self.rows.skip("streaming-moe", "the bound needs the model in memory, which has no room for it now")
+            return
+        self.rows.progress("%s, all resident, for the bound" % name)
+        with Rnbd(self.args, self.model("MOE")) as d:
+            d.load()
+            d.bench(0, 16)
+            whole_s = 1 / d.bench(0, 48)["tg"]
+        shares, of_max = [], []
+        for o in ours:
+            before, after = o["marks"][0], o["marks"][1]
+            rate, total = after["drive_mb_per_s"] * 1e6, o["plan"]["bytes_per_token"]
+            layers = list(zip(before["layers"], after["layers"]))
+            if not rate:
+                continue
+            wanted = sum(delta(a, b, "wanted") for a, b in layers) / 48
+            dense_s = whole_s * (1 - wanted / total) if wanted < total else 0
+            bound = dense_s
+            for a, b in layers:
+                bound += max(delta(a, b, "read") / 48 / rate, whole_s * delta(a, b, "hit") / 48 / total)
+            shares.append(100 * bound * o["tg"])
+            of_max.append(100 * max(whole_s, delta(before, after, "read") / 48 / rate) * o["tg"])
+        if shares:
+            self.rows.add("streaming-moe", name, budget, statistics.median(shares), "% of the per-layer bound", (">=", 85))
+            self.rows.add("streaming-moe", name, budget, statistics.median(of_max), "% of max(compute, I/O)")
+
+    def stream_race(self, limit):
         """Owned slots against a map of the file with MADV_WILLNEED, the same choices and the same computing."""
-        path = self.model(MOE)
-        with self.caged(2 * GIB) as cage:
+        path, name = self.model("MOE"), self.label("MOE")
+        self.rows.progress("%s, slots beside a map" % name)
+        with self.caged(limit) as cage:
             forget(path)
-            done = subprocess.run([self.args.build + "/tests/stream_race", "--json", "--budget", str(2 * GIB - 5 * MARGIN), path],
-                                  stdout=subprocess.PIPE, preexec_fn=cage.enter)
-        if done.returncode != 0:
-            raise Skipped("stream_race ended with %d" % done.returncode)
-        r = json.loads(done.stdout)
-        for trace in r["traces"]:
-            self.rows.add("streaming-moe", MOE + " trace " + trace["trace"], 2 * GIB, trace["slots_over_mapped"],
-                          "x mapped with WILLNEED", (">=", 1.7))
-            self.rows.add("streaming-moe", MOE + " trace " + trace["trace"], 2 * GIB, 100 * trace["share_of_bound"],
-                          "% of the per-layer bound", (">=", 85))
-            self.rows.add("streaming-moe", MOE + " trace " + trace["trace"], 2 * GIB, 100 * trace["share_of_max"],
-                          "% of max(compute, I/O)")
+            traces = self.tool("stream_race", "--json", "--budget", str(limit - 5 * MARGIN), path, cage=cage)["traces"]
+        for t in traces:
+            label = "%s trace %s" % (name, t["trace"])
+            self.rows.add("streaming-moe", label, limit, t["slots_over_mapped"], "x a map with WILLNEED", (">=", 1.7))
+            self.rows.add("streaming-moe", label, limit, 100 * t["share_of_bound"], "% of the per-layer bound, without computing")
+            self.rows.add("streaming-moe", label, limit, 100 * t["share_of_max"], "% of max(compute, I/O)")
 
     def streaming_prefill(self):
-        self.race("streaming-prefill", MOE, 2 * GIB, 512, 8, 4, {"pp": 5})
+        """the same, a prompt of 512 tokens: beside llama.cpp's, and each expert read once for a chunk"""
+        limit = 2 * GIB
+        race = self.race("MOE", limit, 512, 48, 3)
+        self.compare("streaming-prefill", "MOE", limit, race, "pp", 5)
+        reads = []
+        for o in race[0]:
+            chunks = -(-512 // o["plan"]["n_batch"])
+            reads.append(delta(o["marks"][1], o["marks"][2], "read") / chunks / o["marks"][2]["weights"])
+        self.rows.add("streaming-prefill", self.label("MOE"), limit - MARGIN, max(reads), "x all weights, read for a chunk", ("<=", 1.005))
 
     def streaming_dense(self):
-        path = self.model(DENSE)
-        size = os.path.getsize(path)
+        """a dense model of 4 GiB in limits of 90 % and 75 % of its size: beside llama.cpp's, bytes and the drive's share"""
+        size = os.path.getsize(self.model("DENSE"))
         for share, least in ((0.90, 3.0), (0.75, 1.9)):
-            limit = int(size * share)
-            run = self.race("streaming-dense", DENSE, limit, 48, 12, 4, {"tg": least})
-            self.dense_bytes(limit - MARGIN, size, run, 12)
-            self.reading("streaming-dense", DENSE, limit - MARGIN, run)
+            limit, gen = int(size * share), 12
+            race = self.race("DENSE", limit, 48, gen, 4)
+            self.compare("streaming-dense", "DENSE", limit, race, "tg", least)
+            self.reading("streaming-dense", "DENSE", limit, race[0])
+            self.dense_bytes(limit - MARGIN, race[0], gen)
 
-    def dense_bytes(self, budget, size, run, gen):
-        if not run["cache"] or not run["before"]:
-            return
-        was, now = counters(run["before"]), counters(run["cache"])
-        # the prompt's one batch streams as a token does
-        per_token = (now["read_bytes"] - was["read_bytes"]) / (gen + 1)
-        resident = now.get("resident_bytes")
-        if resident:
-            self.rows.add("streaming-dense", DENSE, budget, per_token / (size - resident), "x (size - resident) read for a token",
-                          ("<=", 1.03))
+    def dense_bytes(self, budget, ours, gen):
+        name, bytes_, bound = self.label("DENSE"), [], []
+        for o in ours:
+            before, after = o["marks"][0], o["marks"][1]
+            read = delta(before, after, "read") / gen
+            missing = after["weights"] - after["resident"]
+            if missing > 0:
+                bytes_.append(read / missing)
+                bound.append(100 * read / (after["drive_mb_per_s"] * 1e6) * o["tg"] if after["drive_mb_per_s"] else 0)
+        if not bytes_:
+            raise Skipped("%s is all resident in %.2f GiB" % (name, budget / GIB))
+        self.rows.add("streaming-dense", name, budget, statistics.median(bytes_), "x (size - resident), read for a token", ("<=", 1.03))
+        self.rows.add("streaming-dense", name, budget, statistics.median(bound), "% of missed bytes / drive rate", (">=", 85))
 
     def fits(self):
-        if not self.args.base:
-            raise Skipped("no rnbd without residency was named (BASE=path/to/rnbd)")
-        for name in (SMALL, MOE):
-            path, rates = self.model(name), {"mine": [], "base": []}
+        """no limit: a token beside the same operations with residency passed by, alternating in one process"""
+        for which in ("SMALL", "MOE"):
+            path, runs = self.model(which), []
+            if available_bytes() < os.path.getsize(path) + GIB:
+                self.rows.skip("fits", "%s has no room in memory now" % self.label(which))
+                continue
+            self.rows.progress("%s, all resident" % self.label(which))
             for _ in range(self.args.rounds):
-                for who, program in (("mine", None), ("base", self.args.base)):
-                    d = Rnbd(self.args, path, None, None, program)
-                    try:
-                        d.load()
-                        rates[who].append(d.bench(48, 32)["tg"])
-                    finally:
-                        d.stop()
-            self.rows.add("fits", name, None, statistics.median(rates["mine"]) / statistics.median(rates["base"]), "x speed of the base",
-                          (">=", 0.98))
+                runs.append(self.tool("bypass", "--threads", str(self.args.threads), path))
+            self.rows.add("fits", self.label(which), None, 1000 / median(runs, "ms"), "tg tokens/s")
+            self.rows.add("fits", self.label(which), None, median(runs, "speed"), "x the speed with residency passed by", (">=", 0.98))
 
     def peak(self):
-        """A load, an answer, a swap and an end, in a cage that would kill."""
-        for name, budget in ((SMALL, 900 * MIB), (MOE, 2 * GIB - MARGIN)):
-            path = self.model(name)
+        """loads, answers, swaps and an end in limits that would kill; the races above add rows of theirs"""
+        for which, budget in (("SMALL", 900 * MIB), ("MOE", 2 * GIB - MARGIN)):
+            path, name = self.model(which), self.label(which)
             forget(path)
-            with self.caged(budget + MARGIN) as cage:
-                d = Rnbd(self.args, path, budget, cage)
-                try:
-                    for _ in range(2):
-                        d.load()
-                        d.generate(rival.text(200), 16)
-                        d.call("unload", "m")
-                    alive = d.alive()
-                finally:
-                    most, status = d.stop()
+            with self.caged(budget + MARGIN) as cage, Rnbd(self.args, path, budget, cage) as d:
+                for _ in range(2):
+                    d.load()
+                    d.generate(rival.text(200), 16)
+                    d.call("unload", "m")
+                alive = d.alive()
+                most, status = d.stop()
             self.rows.add("peak", name, budget, most / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
             self.rows.add("peak", name, budget, 0 if alive and status == 0 else 1, "daemons killed", ("==", 0))
 
     def live_shrink(self):
-        """The budget is halved at the tenth token; the same answer without that is what it must be."""
-        path = self.model(MOE)
-        answers, took = [], []
+        """4 GiB become 2 GiB at the tenth token: how long until they are back; the answer is that of an undisturbed run"""
+        path, name = self.model("MOE"), self.label("MOE")
+        answers, took, held = [], [], 0
         for shrink in (False, True):
-            d = Rnbd(self.args, path, 4 * GIB)
+            with Rnbd(self.args, path, 4 * GIB) as d:
 
-            def cut(tokens, d=d):
-                if tokens != 10 or took:
-                    return
-                begun = time.monotonic()
-                _, said = d.call("budget", "ram=2GiB", error=True)
-                while Sampler.rss(d.process.pid) > 2 * GIB + SLACK and time.monotonic() - begun < 20:
-                    time.sleep(0.005)
-                took.append(time.monotonic() - begun)
-                if said:
-                    print("live-shrink:", said.strip(), file=sys.stderr)
-            try:
+                def cut(tokens, d=d):
+                    if tokens != 10 or took:
+                        return
+                    begun = time.monotonic()
+                    _, said = d.call("budget", "ram=2GiB", error=True)
+                    while Sampler.rss(d.process.pid) > 2 * GIB + SLACK and time.monotonic() - begun < 20:
+                        time.sleep(0.005)
+                    took.append(time.monotonic() - begun)
+                    if said:
+                        print("live-shrink:", said.strip(), file=sys.stderr)
+
                 d.load()
-                d.generate(rival.text(300), 24) # so that more than 2 GiB are held
+                d.generate(rival.text(600), 24)  # so that more than 2 GiB are held
                 held = Sampler.rss(d.process.pid)
                 answer, error = d.generate(rival.text(64), 40, cut if shrink else None)
                 answers.append(answer)
                 if error:
                     print("live-shrink:", error, file=sys.stderr)
-            finally:
-                d.stop()
-        self.rows.add("live-shrink", MOE, 4 * GIB, held / MIB, "MiB held before")
-        self.rows.add("live-shrink", MOE, 2 * GIB, took[0] if took else None, "s until it was given back", ("<", 1))
-        self.rows.add("live-shrink", MOE, 2 * GIB, 0 if answers[0] and answers[0] == answers[1] else 1, "answers that differ", ("==", 0))
+        self.rows.add("live-shrink", name, 4 * GIB, held / MIB, "MiB held before", (">=", 2 * GIB / MIB))
+        self.rows.add("live-shrink", name, 2 * GIB, took[0] if took else None, "s until it was given back", ("<", 1))
+        self.rows.add("live-shrink", name, 2 * GIB, 0 if answers[0] and answers[0] == answers[1] else 1, "answers that differ", ("==", 0))
 
     def one_answer(self):
-        done = subprocess.run([self.args.build + "/tests/check_stream"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        print(done.stdout.decode("utf-8", "replace").strip().splitlines()[-1])
-        self.rows.add("one-answer", "tiny models of all families", None, done.returncode, "digests that differ (exit status)", ("==", 0))
+        """one digest at the floor, 1.1 times it, half and all: tiny models of all families, and two real sizes"""
+        for label, words in (("tiny models of all families", []), (self.label("SMALL"), ["--tokens", "8", self.model("SMALL")]),
+                             (self.label("MOE"), ["--floor", "1.1", "--prompt", "64", "--tokens", "8", self.model("MOE")])):
+            self.rows.progress("one digest of " + label)
+            done = subprocess.run([self.args.build + "/tests/check_stream"] + words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  check=False)
+            said = done.stdout.decode("utf-8", "replace").strip().splitlines() or [""]
+            count = re.match(r"(\d+) passed, (\d+) failed", said[-1])
+            self.rows.add("one-answer", label, None, int(count[1]) if count else None, "ways with one digest")
+            self.rows.add("one-answer", label, None, int(count[2]) if count else None, "ways with another", ("==", 0))
+            if not count:
+                print("one-answer:", said[-1], file=sys.stderr)
+
+    def curve(self):
+        """what other cache sizes would hit: predicted from one run beside real, at three sizes, on three kinds of traces"""
+        with tempfile.TemporaryDirectory() as folder:
+            traces = [("l", "local"), ("n", "nearly uniform")]
+            path = os.path.join(folder, "trace")
+            with Rnbd(self.args, self.model("MOE"), 2 * GIB) as d:
+                d.load()
+                if d.call("cache", "m", "--trace", path) is not None:
+                    d.generate(rival.text(200), 200)
+                    d.call("cache", "m", "--trace", "")
+                    traces.append((path, "recorded"))
+            for trace, label in traces:
+                recorded = ["--warm", "60"] if trace == path else []
+                done = subprocess.run([self.args.build + "/tests/replay"] + recorded + [trace], stdout=subprocess.PIPE, check=True)
+                rows = [line.split() for line in done.stdout.decode().splitlines()]
+                worst = max(abs(float(r[1]) - float(r[3])) for r in rows if len(r) == 4 and r[0].isdigit())
+                self.rows.add("curve", "a trace, " + label, None, worst, "points of hit rate off at most", ("<=", 2))
 
     def faults(self):
-        """Unit tests hold EIO, short reads and refused charges; here a file is cut under a daemon that streams from it."""
-        done = subprocess.run(["make", "--no-print-directory", "B=" + self.args.build, "check-unit", "ROOM=memory model"],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.rows.add("faults", "unit tests of memory and model", None, done.returncode, "exit status", ("==", 0))
+        """EIO, short reads, refused charges by unit tests; here a file is cut under a daemon that streams from it"""
+        done = subprocess.run(["make", "--no-print-directory", "B=" + self.args.build, "check-unit", "ROOM=memory model engine"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        self.rows.add("faults", "unit tests of memory, model, engine", None, done.returncode, "exit status", ("==", 0))
         source = self.model(TINY_MOE)
         with tempfile.TemporaryDirectory(dir=self.args.models) as folder:
             path = shutil.copy(source, os.path.join(folder, "cut.gguf"))
-            d = Rnbd(self.args, path)
-            plan = d.call("plan", "m", "--ctx", "512") or {}
-            d.stop()
+            with Rnbd(self.args, path) as d:
+                plan = d.call("plan", "m", "--ctx", "512") or {}
             budget = int(plan["floor"] + (plan["total"] - plan["floor"]) * 0.3)
-            d = Rnbd(self.args, path, budget)
-            try:
-                start = used(d)
+            with Rnbd(self.args, path, budget) as d:
+                start = d.used()
                 d.load(512)
                 os.truncate(path, os.path.getsize(path) // 2)
                 forget(path)
                 _, error = d.generate(rival.text(100), 64)
                 named = "blk." in (error or "")
                 d.call("unload", "m", "--force")
-                left, alive = used(d), d.alive() and d.call("status") is not None
-            finally:
+                left, alive = d.used(), d.alive() and d.call("status") is not None
                 _, status = d.stop()
             self.rows.add("faults", TINY_MOE + ", cut", budget, 1 if named else 0, "failed requests that name the tensor", ("==", 1))
             if not named:
@@ -406,43 +363,83 @@ class Gates:
             self.rows.add("faults", TINY_MOE + ", cut", budget, 0 if alive and status == 0 else 1, "daemons lost", ("==", 0))
             self.rows.add("faults", TINY_MOE + ", cut", budget, left - start, "bytes left in the ledger", ("==", 0))
 
+    def large(self):
+        """a model of twice the machine's memory, or what the disk has room for: 16 tokens in 8 GiB and in 16, one digest"""
+        ram, room = memory_bytes(), shutil.disk_usage(self.args.models if os.path.isdir(self.args.models) else ".").free - 6 * GIB
+        path = self.args.used.get("LARGE")
+        if path is None and room < 1.3 * ram:
+            raise Skipped("the disk has %.1f GiB to spare, and a model of %.1f or more is wanted" % (room / GIB, 1.3 * ram / GIB))
+        made = path is None
+        path = path or self.model(LARGE % int(min(2 * ram, room) / LARGE_LAYER))
+        name, answers = os.path.basename(path), []
+        try:
+            self.rows.add("large", name, None, os.path.getsize(path) / ram, "x the memory of the machine")
+            for budget in (min(8 * GIB, int(0.4 * ram)), min(16 * GIB, int(0.75 * ram))):
+                answers.append(self.large_answer(path, name, budget))
+        finally:
+            if made:
+                os.unlink(path)
+        self.rows.add("large", name, None, 0 if answers[0] and answers[0] == answers[1] else 1, "answers that differ", ("==", 0))
 
-def used(daemon):
-    return daemon.call("memory")["pools"][0]["used"]
+    def large_answer(self, path, name, budget):
+        self.rows.progress("%s in %.1f GiB" % (name, budget / GIB))
+        forget(path)
+        with self.caged(budget + MARGIN) as cage, Rnbd(self.args, path, budget, cage) as d:
+            d.load()
+            times, began = [], time.monotonic()
+            answer, error = d.generate(rival.text(400), 16, lambda _: times.append(time.monotonic()))
+            if error:
+                print("large:", error, file=sys.stderr)
+            held, status = d.stop()
+        self.rows.add("large", name, budget, len(answer), "tokens; digest " + digest(answer), ("==", 16))
+        if len(times) > 1:
+            self.rows.add("large", name, budget, times[0] - began, "s to the first token of a prompt of 400")
+            self.rows.add("large", name, budget, (len(times) - 1) / (times[-1] - times[0]), "tg tokens/s")
+        self.rows.add("large", name, budget, held / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
+        self.rows.add("large", name, budget, status, "exit status", ("==", 0))
+        return answer
 
 
-def counters(answer):
-    """The counters of the one model in a cache report."""
-    return answer["models"][0] if "models" in answer else answer
+ALL = ("streaming-moe", "streaming-prefill", "streaming-dense", "fits", "peak", "live-shrink", "one-answer", "curve", "faults", "large")
 
 
-def main():
-    p = argparse.ArgumentParser()
+def method(gate):
+    return getattr(Gates, gate.replace("-", "_"))
+
+
+def parse():
+    p = argparse.ArgumentParser(description=__doc__ + "\n".join("  %-18s%s" % (g, method(g).__doc__) for g in ALL),
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--build", default="build")
-    p.add_argument("--gate", action="append", default=[])
+    p.add_argument("--gate", action="append", default=[], choices=ALL)
     p.add_argument("--rival")
-    p.add_argument("--base")
     p.add_argument("--out")
     p.add_argument("--models")
+    p.add_argument("--use", action="append", default=[], metavar="MOE=FILE")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
     args = p.parse_args()
     args.build = os.path.abspath(args.build)
     args.models = os.path.abspath(args.models or args.build + "/models")
-    args.state = tempfile.mkdtemp(prefix="rnbd-gate-state-")
-    all_gates = ("streaming-moe", "streaming-prefill", "streaming-dense", "fits", "peak", "live-shrink", "one-answer", "faults")
-    unknown = [g for g in args.gate if g not in all_gates]
-    if unknown:
-        p.error("there is no gate %s; there are: %s" % (unknown[0], " ".join(all_gates)))
+    args.used = dict(u.partition("=")[::2] for u in args.use)
+    for which, path in args.used.items():
+        if which not in ("MOE", "DENSE", "SMALL", "LARGE") or not os.path.exists(path):
+            p.error("--use takes MOE, DENSE, SMALL or LARGE and a file that is there, not '%s=%s'" % (which, path))
+        args.used[which] = os.path.abspath(path)
+    return args
+
+
+def main():
+    args = parse()
     gates = Gates(args)
-    for gate in args.gate or all_gates:
+    for gate in args.gate or ALL:
+        gates.rows.progress("gate " + gate)
         try:
-            getattr(gates, gate.replace("-", "_"))()
+            method(gate)(gates)
         except Skipped as why:
             gates.rows.skip(gate, why)
-    shutil.rmtree(args.state, ignore_errors=True)
     if args.out:
-        with open(args.out, "w") as f:
+        with open(args.out, "w", encoding="utf-8") as f:
             json.dump(gates.rows.rows, f, indent=1)
             f.write("\n")
     broken = [r for r in gates.rows.rows if r.get("holds") is False]

@@ -60,10 +60,17 @@ accuracy: $(B)/tests/accuracy ## each format's logits against f32 ones [RIVAL=ll
 $(B)/tests/stream_race: $(call obj,tests/bench/stream_race.c $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
 
+# A token with everything resident beside the same ops without the program; see bypass.c.
+$(B)/tests/bypass: $(call obj,tests/bench/bypass.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+
+# The gates of streaming; tests/bench/gates.py tells more.
+# GATE='name …' RIVAL=path/to/llama-completion MODELS_DIR=DIR MOE=FILE DENSE=FILE SMALL=FILE LARGE=FILE ROUNDS=3 OUT=gates.json
 .PHONY: gates
-gates: all $(B)/tests/mkmodel $(B)/tests/stream_race $(B)/tests/check_stream ## the gates of streaming [GATE=name RIVAL=path/to/llama-completion BASE=path/to/rnbd MODELS=DIR ROUNDS=3 OUT=gates.json]
+gates: all $(addprefix $(B)/tests/,mkmodel stream_race check_stream bypass replay) ## the gates of streaming [GATE=name RIVAL=llama-completion MODELS_DIR=DIR OUT=gates.json]
 	PYTHONDONTWRITEBYTECODE=1 tests/bench/gates.py --build $(B) $(addprefix --gate ,$(GATE)) $(if $(RIVAL),--rival $(RIVAL)) \
-	    $(if $(BASE),--base $(BASE)) $(if $(MODELS),--models $(MODELS)) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
+	    $(if $(MODELS_DIR),--models $(MODELS_DIR)) $(foreach m,MOE DENSE SMALL LARGE,$(if $($m),--use $m=$($m))) \
+	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
 
 # A token takes nothing from the heap and no lock; see check_quiet.c.
 $(B)/tests/check_quiet: $(call obj,tests/bench/check_quiet.c $(lib_src)) $(B)/libsupport.a

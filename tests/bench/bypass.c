@@ -1,0 +1,189 @@
+/*
+ * What residency costs where everything fits, in one process:
+ *
+ *     bypass [--threads 2] [--tokens 100] [--depth 64] MODEL.gguf
+ *
+ * One token of decode is recorded below the program: its ops with the addresses
+ * of their weights in them.  Then tokens at the same position take turns, one
+ * through model_eval, one by giving the recorded ops to the device again, which
+ * passes by pins, placement, looks at the budget and the program alike.  The
+ * medians of both are printed as JSON; "speed" is ours over that of the bypass.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/thread.h"
+#include "daemon/model/model.h"
+#include "tests/support/cpu_backend.h"
+
+/* One call of the device. */
+struct call {
+    struct op *ops;
+    size_t n;
+    struct op_run run;
+    void *scratch;
+};
+
+static struct {
+    const struct backend_ops *real;
+    struct call *calls;
+    size_t n, cap;
+    bool recording;
+} tape;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "bypass: %s\n", what);
+    exit(1);
+}
+
+static int tape_run(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
+                    void *scratch, struct err *err)
+{
+    struct call *c;
+
+    if (tape.recording) {
+        ARRAY_GROW(tape.calls, tape.n + 1, tape.cap);
+        c = &tape.calls[tape.n++];
+        *c =
+            (struct call){.ops = XNEW_ARRAY(struct op, n), .n = n, .run = *run, .scratch = scratch};
+        memcpy(c->ops, ops, n * sizeof *ops);
+    }
+    return tape.real->run(be, ops, n, run, scratch, err);
+}
+
+static double replay_ms(struct backend *be)
+{
+    int64_t began_us = clock_us();
+    struct err err;
+
+    for (size_t i = 0; i < tape.n; i++) {
+        const struct call *c = &tape.calls[i];
+
+        if (tape.real->run(be, c->ops, c->n, &c->run, c->scratch, &err) < 0)
+            die(err.text);
+    }
+    return (double)(clock_us() - began_us) / 1000;
+}
+
+/* At the position where the sequence ends; it ends there again afterwards. */
+static double token_ms(struct model *m)
+{
+    static const int32_t id = 7, row = 0; /* the tape keeps their addresses */
+    size_t at = sequence_length(model_sequence(m));
+    int64_t began_us = clock_us();
+    const float *logits;
+    struct err err;
+    double ms;
+
+    if (model_eval(m, &id, 1, &row, 1, NULL, &logits, &err) < 0)
+        die(err.text);
+    ms = (double)(clock_us() - began_us) / 1000;
+    sequence_truncate(model_sequence(m), at);
+    return ms;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, by_value);
+    return values[n / 2];
+}
+
+static void fill(struct model *m, size_t depth)
+{
+    struct model_info info;
+
+    model_info(m, &info);
+    for (size_t i = 0; i < depth; i++) {
+        int32_t id = (int32_t)((i * 37 + 11) % info.n_vocab);
+        const float *logits;
+        struct err err;
+
+        if (model_eval(m, &id, 1, NULL, 0, NULL, &logits, &err) < 0)
+            die(err.text);
+    }
+}
+
+static void race(struct model *m, struct backend *be, size_t n)
+{
+    double *ours = XNEW_ARRAY(double, n), *bypass = XNEW_ARRAY(double, n), mine, theirs;
+
+    token_ms(m);
+    tape.recording = true;
+    token_ms(m);
+    tape.recording = false;
+    for (size_t i = 0; i < n; i++) {
+        ours[i] = token_ms(m);
+        bypass[i] = replay_ms(be);
+    }
+    mine = median(ours, n);
+    theirs = median(bypass, n);
+    printf("{\"tokens\": %zu, \"ms\": %.4f, \"bypass_ms\": %.4f, \"speed\": %.4f}\n", n, mine,
+           theirs, theirs / mine);
+    free(ours);
+    free(bypass);
+}
+
+static void run(const char *path, unsigned threads, size_t depth, size_t n)
+{
+    struct cpu_backend cpu = cpu_backend_open(threads, NULL);
+    struct model_options o = {.n_ctx = depth + 8, .n_batch = 64, .n_out = 1};
+    struct ledger *ledger = ledger_create();
+    struct backend_ops ops = *cpu.ops;
+    struct residency_stats stats;
+    struct err err = {0};
+    struct model *m;
+
+    tape.real = cpu.ops;
+    ops.run = tape_run;
+    if (model_open(path, &m, &err) < 0 ||
+        model_load(m, &o, ledger, &ops, cpu.be, NULL, NULL, NULL, &err) < 0)
+        die(err.text);
+    model_residency(m, &stats);
+    if (stats.placement.mode != PLACEMENT_ALL)
+        die("the model does not fit into memory");
+    fill(m, depth);
+    race(m, cpu.be, n);
+    model_close(m);
+    ledger_destroy(ledger);
+    cpu_backend_close(&cpu);
+    for (size_t i = 0; i < tape.n; i++)
+        free(tape.calls[i].ops);
+    free(tape.calls);
+}
+
+int main(int argc, char **argv)
+{
+    size_t threads = 2, n = 100, depth = 64;
+    const char *path = NULL;
+
+    thread_take_role(THREAD_ENGINE, "bypass");
+    for (int i = 1; i < argc; i++) {
+        bool more = i + 1 < argc;
+
+        if (strcmp(argv[i], "--threads") == 0 && more)
+            threads = strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--tokens") == 0 && more)
+            n = strtoul(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--depth") == 0 && more)
+            depth = strtoul(argv[++i], NULL, 10);
+        else
+            path = argv[i];
+    }
+    if (!path || path[0] == '-' || !threads || !n) {
+        fputs("usage: bypass [--threads 2] [--tokens 100] [--depth 64] MODEL.gguf\n", stderr);
+        return 2;
+    }
+    run(path, (unsigned)threads, depth, n);
+    return 0;
+}

@@ -1,0 +1,183 @@
+"""What gates stand on: rows of figures, a private daemon, and eyes on its memory; see gates.py."""
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+MIB, GIB = 1 << 20, 1 << 30
+SLACK = 48 * MIB    # of the promise: RSS and own page cache stay below budget + this
+MARGIN = 64 * MIB   # of the promise: a limit of budget + this never kills
+CHECKS = {"<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b, "<": lambda a, b: a < b, "==": lambda a, b: a == b}
+
+
+class Skipped(Exception):
+    pass
+
+
+class Rows:
+    def __init__(self):
+        self.rows, self.began = [], time.monotonic()
+
+    def add(self, gate, model, budget, figure, unit, must=None):
+        """must: (relation, value), or None for a figure that is only told."""
+        holds = None if must is None else figure is not None and bool(CHECKS[must[0]](figure, must[1]))
+        row = {"gate": gate, "model": model, "budget": budget, "figure": figure, "unit": unit,
+               "must": None if must is None else "%s %g" % must, "holds": holds}
+        self.rows.append(row)
+        print("%-17s %-46s %9s  %10s %-44s %-9s %s" % (
+            gate, model, "all" if budget is None else "%.2f GiB" % (budget / GIB), "-" if figure is None else "%.4g" % figure, unit,
+            row["must"] or "", {True: "holds", False: "DOES NOT HOLD", None: ""}[holds]), flush=True)
+
+    def skip(self, gate, why):
+        self.rows.append({"gate": gate, "skipped": str(why)})
+        print("%-17s skipped: %s" % (gate, why), flush=True)
+
+    def progress(self, what):
+        print("%5d s  %s" % (time.monotonic() - self.began, what), flush=True)
+
+
+class Sampler(threading.Thread):
+    """The most that a process held, its own memory and the page cache of its cage, looked at every 20 ms."""
+
+    def __init__(self, pid, cage):
+        super().__init__(daemon=True)
+        self.pid, self.cage, self.most, self.ended = pid, cage, 0, False
+        self.start()
+
+    @staticmethod
+    def rss(pid):
+        with open("/proc/%d/smaps_rollup" % pid, encoding="ascii") as f:
+            return next(int(line.split()[1]) * 1024 for line in f if line.startswith("Rss:"))
+
+    def cache(self):
+        if not self.cage:
+            return 0
+        with open(self.cage.dir + "/memory.stat", encoding="ascii") as f:
+            stat = dict(line.split() for line in f)
+        # what is mapped from files (the program itself) is in Rss already
+        return int(stat.get("total_cache", stat.get("file", 0))) - int(stat.get("total_mapped_file", stat.get("file_mapped", 0)))
+
+    def run(self):
+        with contextlib.suppress(OSError, StopIteration):
+            while not self.ended:
+                self.most = max(self.most, self.rss(self.pid) + max(0, self.cache()))
+                time.sleep(0.02)
+
+    def end(self):
+        self.ended = True
+        self.join()
+        return self.most
+
+
+class Rnbd:
+    """A private daemon with one model, m; calibrates its drive anew unless state is given."""
+
+    def __init__(self, args, path, budget=None, cage=None, state=None):
+        self.args, self.dir = args, tempfile.mkdtemp(prefix="rnbd-gate-")
+        self.socket = os.path.join(self.dir, "c.sock")
+        self.env = dict(os.environ, RNBD_SOCKET=self.socket, STATE_DIRECTORY=state or self.dir, NO_COLOR="1")
+        command = [args.build + "/rnbd", "--listen", "127.0.0.1:0", "--socket", self.socket, "--threads", str(args.threads),
+                   "--model", "m=" + path] + (["--ram", str(budget)] if budget else [])
+        with open(os.path.join(self.dir, "log"), "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stderr=log, env=self.env, preexec_fn=cage.enter if cage else None)
+        for _ in range(200):
+            if os.path.exists(self.socket) and self.call("status") is not None:
+                break
+            time.sleep(0.05)
+        self.sampler = Sampler(self.process.pid, cage)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.stop()
+
+    def call(self, *words, error=False):
+        """The JSON answer; None when it failed.  With error: (answer, what it said)."""
+        done = subprocess.run([self.args.build + "/rnbctl", "--json"] + list(words), env=self.env, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False)
+        answer = json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else None
+        return (answer, done.stderr.decode()) if error else answer
+
+    def load(self, ctx=1024):
+        answer, said = self.call("load", "m", "--ctx", str(ctx), error=True)
+        if answer is None:
+            raise Skipped("rnbd does not load it: " + said.strip())
+        return answer
+
+    def cache(self):
+        return self.call("cache", "m") or {}
+
+    def used(self):
+        return self.call("memory")["pools"][0]["used"]
+
+    def bench(self, prompt, gen, repeats=1):
+        """{"pp": tokens/s, "tg": tokens/s}, of what was asked for."""
+        answer, said = self.call("bench", "m", "--prompt", str(prompt), "--gen", str(gen), "--repeats", str(repeats), error=True)
+        if answer is None:
+            raise Skipped("rnbctl bench failed: " + said.strip())
+        return {t["test"]: t["median"] for t in answer["tests"]}
+
+    def generate(self, prompt, n, each=None):
+        """The log probabilities of an answer of at most n tokens with those of the four next best, to the last bit, and the error
+        that ended it or None.
+
+        A synthetic model's tokens mostly have no text, so these are the answer.  each(tokens so far) after every token.
+        """
+        port = self.call("status")["port"]
+        body = {"model": "m", "prompt": prompt, "max_tokens": n, "temperature": 0, "logprobs": 5, "stream": True, "ignore_eos": True}
+        ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % port, json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+        answer = []
+        try:
+            with urllib.request.urlopen(ask, timeout=1200) as reply:
+                for line in reply:
+                    if not line.startswith(b"data: {"):
+                        continue
+                    event = json.loads(line[6:])
+                    if "error" in event:
+                        return answer, event["error"]["message"]
+                    for choice in event["choices"]:
+                        logprobs = choice.get("logprobs") or {}
+                        for chosen, top in zip(logprobs.get("token_logprobs", []), logprobs.get("top_logprobs", [])):
+                            answer.append([chosen, sorted(top.items())])
+                    if each and answer:
+                        each(len(answer))
+        except urllib.error.HTTPError as e:
+            return answer, json.loads(e.read())["error"]["message"]
+        except OSError as e:
+            return answer, str(e)
+        return answer, None
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        """Peak bytes, and the exit status; a second time the same."""
+        most = self.sampler.end() if not self.sampler.ended else self.sampler.most
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+        return most, status
+
+
+def digest(answer):
+    return hashlib.sha256(json.dumps(answer).encode()).hexdigest()[:16]
+
+
+def memory_bytes():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def available_bytes():
+    with open("/proc/meminfo", encoding="ascii") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("MemAvailable:"))
