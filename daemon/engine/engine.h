@@ -45,7 +45,7 @@ struct engine_options {
     struct backend *backend; /* borrowed */
     size_t queue_max;        /* waiting requests beyond the running one */
     int64_t ttl_ms;          /* default of models */
-    size_t n_batch;          /* rows of a prefill chunk; 0: 512 */
+    size_t n_batch;          /* rows of a prefill chunk; 0: as in model.h */
     char *state_dir;         /* what is measured once is kept there; NULL or "": nothing is */
     int64_t queue_wait_ms;   /* a request that waits longer fails with TIMEOUT; 0: no limit */
 };

@@ -323,6 +323,9 @@ void residency_experts_begin(struct residency *r, const struct residency_choice 
     c->unit = &r->units[unit];
     c->decode = want->rows == 1;
     c->failed = false;
+    /* Decode wants its experts one after another; of a chunk all are wanted, and each computes for
+     * long between two looks at the reader. */
+    reader_set_ahead(r->reader, c->decode ? 0 : r->in.landing_bytes);
     memcpy(c->offsets, want->offsets, sizeof c->offsets);
     for (unsigned k = 0; k < RESIDENCY_PARTS; k++)
         for (unsigned p = 0; p < c->unit->n_parts; p++)

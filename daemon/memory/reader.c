@@ -31,7 +31,8 @@ struct list {
 /* Parts on one drive share a window. */
 struct lane {
     dev_t dev;
-    unsigned window;
+    unsigned calibrated;   /* operations that keep the drive busy while someone waits */
+    unsigned window;       /* … and while someone computes, as reader_set_ahead wants it */
     unsigned in_flight;    /* cost of operations, in 1/COST_FULL */
     unsigned pending[2];   /* reads by class, queued or in flight */
     struct list queued[2]; /* by class; reads with something left to begin */
@@ -133,9 +134,11 @@ static void add_part(struct reader *r, unsigned i, int fd, const struct reader_d
     for (p->lane = 0; p->lane < r->n_lanes; p->lane++)
         if (r->lanes[p->lane].dev == st.st_dev)
             return;
-    r->lanes[r->n_lanes++] = (struct lane){
+    r->lanes[r->n_lanes] = (struct lane){
         .dev = st.st_dev,
-        .window = MIN(drive->window ? drive->window : READER_WINDOW, READER_WINDOW_MAX)};
+        .calibrated = MIN(drive->window ? drive->window : READER_WINDOW, READER_WINDOW_MAX)};
+    r->lanes[r->n_lanes].window = r->lanes[r->n_lanes].calibrated;
+    r->n_lanes++;
 }
 
 static int open_engine(struct reader *r, struct err *err)
@@ -240,6 +243,19 @@ void reader_unregister(struct reader *r, void *base)
             r->stats.registered_bytes -= r->buffers[i].bytes;
             r->buffers[i].base = NULL;
         }
+}
+
+void reader_set_ahead(struct reader *r, size_t bytes)
+{
+    for (unsigned i = 0; i < r->n_lanes; i++)
+        r->lanes[i].window = r->lanes[i].calibrated;
+    for (unsigned i = 0; i < r->n_parts; i++) {
+        struct lane *l = &r->lanes[r->parts[i].lane];
+        size_t n = MIN(bytes / r->parts[i].segment + 1, (size_t)READER_WINDOW_MAX / 2);
+
+        if (bytes)
+            l->window = MAX(l->window, (unsigned)n);
+    }
 }
 
 static int registered(const struct reader *r, const char *buf, size_t n)

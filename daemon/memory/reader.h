@@ -114,6 +114,14 @@ static inline const void *reader_data(const struct read *rd)
 bool reader_register(struct reader *r, void *base, size_t bytes);
 void reader_unregister(struct reader *r, void *base);
 
+/*
+ * Bytes that one computation between two calls gives the drive time for: so many
+ * are in flight from now on, where that is more than the window, lest the drive
+ * run dry before the next call.  0: the window alone.  They land together, so
+ * this is for reads of which all are wanted, in the order of submission.
+ */
+void reader_set_ahead(struct reader *r, size_t bytes);
+
 /* Queues n reads and starts what the window allows.  Cannot fail: a read does. */
 void reader_submit(struct reader *r, struct read *const *reads, unsigned n);
 

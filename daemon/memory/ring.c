@@ -85,6 +85,9 @@ int ring_open(struct residency *r, struct err *err)
         g->slots[i].flights = XNEW_ARRAY(struct flight, g->most_items);
     }
     g->in_use = FREE;
+    /* A layer computes in one piece: what it gives the drive time for must be in flight when it
+     * begins.  Beside experts the window stays short, or their reads would wait behind these. */
+    reader_set_ahead(r->reader, r->in.n_units ? 0 : g->slot_bytes);
     return 0;
 }
 

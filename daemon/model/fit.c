@@ -18,6 +18,9 @@
 #define BATCH_LEAST   ((size_t)16)
 /* Of the budget, for all but weights, when these do not fit. */
 #define FIXED_SHARE 3
+/* What streams is read once a chunk: a longer one, for so much of the budget at most. */
+#define BATCH_STREAMING ((size_t)2048)
+#define BATCH_SHARE     16
 
 struct fit {
     const struct model *m;
@@ -159,6 +162,34 @@ static int least(const struct fit *f, size_t *ret, struct err *err)
     return r;
 }
 
+/*
+ * Where weights stream and nobody has said how long a chunk is: longer ones, as
+ * far as their scratch takes a small share of the budget and no dense weight's
+ * place.
+ */
+static int lengthen(struct fit *f, struct sizes *s, struct err *err)
+{
+    const struct placement first = s->placement;
+    size_t most = s->fixed + f->bytes / BATCH_SHARE;
+    int r = 0;
+
+    if (first.mode == PLACEMENT_ALL || first.mode == PLACEMENT_ROWS)
+        return 0;
+    while (2 * f->o.n_batch <= MIN(BATCH_STREAMING, f->o.n_ctx)) {
+        struct fit longer = *f;
+        struct sizes more;
+
+        longer.o.n_batch *= 2;
+        r = sizes_at(&longer, f->o.n_ctx, f->bytes, &more, err);
+        if (r < 0 || more.fixed > most || more.floor > f->bytes ||
+            more.placement.n_dropped > first.n_dropped)
+            break;
+        f->o.n_batch = longer.o.n_batch;
+        *s = more;
+    }
+    return r;
+}
+
 int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
                struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err)
 {
@@ -178,6 +209,8 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
         f.o.n_batch = MAX(f.o.n_batch / 2, BATCH_LEAST);
         r = sizes_at(&f, f.o.n_ctx, free_bytes, &s, err);
     }
+    if (r >= 0 && !opt->n_batch && !m->arch->encoder && s.floor <= free_bytes)
+        r = lengthen(&f, &s, err);
     if (r < 0)
         return r;
     p.n_ctx = f.o.n_ctx;

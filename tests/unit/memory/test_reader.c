@@ -327,6 +327,30 @@ START_TEST(a_file_that_was_cut_is_an_error_of_what_lay_behind_the_cut)
 }
 END_TEST
 
+START_TEST(what_a_computation_gives_time_for_is_in_flight_and_no_more_than_half_the_places)
+{
+    struct reader_drive d = {.window = 4, .segment_bytes = 1 << 20};
+    struct reader_options o = {.drives = &d};
+    struct reader *r = make(&o);
+    static const struct {
+        size_t bytes;
+        unsigned window;
+    } steps[] = {
+        {0, 4}, {2 << 20, 4}, {(9 << 20) + 1, 10}, {SIZE_MAX, READER_WINDOW_MAX / 2}, {0, 4}};
+
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct reader_stats s;
+
+        reader_set_ahead(r, steps[i].bytes);
+        reader_stats(r, &s);
+        ck_assert_uint_eq(s.window, steps[i].window);
+        submit(r, 0, N_READS);
+        ck_assert_uint_eq(wait_all(r), 0);
+    }
+    reader_destroy(r);
+}
+END_TEST
+
 START_TEST(cancelling_leaves_no_read_with_the_reader)
 {
     struct reader *r = make_way(_i);
@@ -389,6 +413,8 @@ TCase *tcase_memory_reader(void)
     tcase_add_test(tc, a_read_that_fails_names_the_tensor_and_spares_the_others);
     tcase_add_loop_test(tc, a_file_that_was_cut_is_an_error_of_what_lay_behind_the_cut, 0,
                         ARRAY_LEN(ways));
+    tcase_add_test(tc,
+                   what_a_computation_gives_time_for_is_in_flight_and_no_more_than_half_the_places);
     tcase_add_loop_test(tc, cancelling_leaves_no_read_with_the_reader, 0, ARRAY_LEN(ways));
     tcase_add_test(tc, a_buffer_that_is_too_small_is_refused_and_nothing_is_written);
     return tc;

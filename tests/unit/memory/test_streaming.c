@@ -371,6 +371,126 @@ START_TEST(prefill_does_not_take_the_slots_of_what_decode_uses)
 }
 END_TEST
 
+/* Reads of the gates of layer 0, in the order in which the drive was asked. */
+struct gates {
+    uint64_t offset, bytes;
+    uint64_t seen[4 * N_EXPERTS];
+    size_t n;
+};
+
+static ssize_t watch_gates(void *arg, int fd, void *buf, size_t n, off_t offset)
+{
+    struct gates *g = arg;
+    uint64_t at = (uint64_t)offset;
+
+    /* a slice's read begins at or, by whole blocks, a little before it */
+    if (at + n > g->offset && at < g->offset + g->bytes && g->n < ARRAY_LEN(g->seen))
+        g->seen[g->n++] = MAX(at, g->offset);
+    return pread(fd, buf, n, offset);
+}
+
+START_TEST(a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file)
+{
+    const struct gguf_tensor *t = gguf_tensor_at(file, 4); /* the gates of layer 0 */
+    struct gates g = {.offset = t->offset, .bytes = t->bytes};
+    struct stream_engine engine = {.pread = watch_gates, .arg = &g, .no_direct = true};
+    struct residency *r = make(&engine);
+    struct residency_layer l;
+    struct err err = {0};
+
+    ck_assert_int_eq(load(r, floor_of(r), &err), 0);
+    g.n = 0;
+    must_walk(r, 0, 16); /* all experts of every layer */
+    ck_assert_uint_eq(g.n, N_EXPERTS);
+    for (size_t i = 0; i < g.n; i++)
+        ck_assert_uint_eq(g.seen[i], g.offset + i * (g.bytes / N_EXPERTS));
+    residency_layer(r, 0, &l);
+    ck_assert_uint_eq(l.wanted_bytes, N_EXPERTS * RESIDENCY_PARTS * SLICE * sizeof(float));
+    ck_assert_uint_eq(l.read_bytes, l.wanted_bytes);
+    g.n = 0;
+    must_walk(r, 0, 2); /* the union of two rows: experts 0, 1 and 2 */
+    ck_assert_uint_eq(g.n, 3);
+    for (size_t i = 0; i < g.n; i++)
+        ck_assert_uint_eq(g.seen[i], g.offset + i * (g.bytes / N_EXPERTS));
+    residency_destroy(r);
+}
+END_TEST
+
+/* Of layer 0: a tensor of gates and ups, one after the other in each slice, and the downs. */
+static struct residency *make_fused(void)
+{
+    struct residency *r = residency_create(file, ledger, cpu.ops, cpu.be, "test");
+
+    for (size_t k = 0; k < 2; k++) {
+        const struct gguf_tensor *g = gguf_tensor_at(file, 4 + k);
+        struct extent e = {.part = g->part,
+                           .offset = g->offset,
+                           .bytes = g->bytes,
+                           .layer = 0,
+                           .n_experts = N_EXPERTS};
+
+        snprintf(e.name, sizeof e.name, "%.*s", (int)g->name.len, g->name.p);
+        residency_add(r, &e);
+    }
+    residency_set_batch(r, 16, N_USED);
+    return r;
+}
+
+/* All experts; ups begin at `up` floats of the first extent's slices. */
+static void check_fused(struct residency *r, size_t up)
+{
+    int32_t ids[N_EXPERTS];
+    const void *(*data)[RESIDENCY_PARTS];
+    struct residency_choice c = {.parts = {0, 0, 1},
+                                 .offsets = {0, up * sizeof(float), 0},
+                                 .ids = ids,
+                                 .stride = 1,
+                                 .rows = N_EXPERTS,
+                                 .n_used = 1};
+    struct err err = {0};
+    size_t came = 0;
+    int n;
+
+    for (int e = 0; e < N_EXPERTS; e++)
+        ids[e] = N_EXPERTS - 1 - e;
+    residency_experts_begin(r, &c);
+    while ((n = residency_experts_next(r, &data, &err)) > 0)
+        for (size_t e = 0; e < N_EXPERTS; e++) {
+            if (!data[e][0])
+                continue;
+            came++;
+            check_floats(data[e][0], 4, e * SLICE, SLICE - up);
+            check_floats(data[e][1], 4, e * SLICE + up, SLICE - up);
+            check_floats(data[e][2], 5, e * SLICE, SLICE);
+        }
+    ck_assert_msg(n == 0, "%s", err.text);
+    ck_assert_uint_eq(came, N_EXPERTS);
+}
+
+START_TEST(two_matrices_of_one_tensor_are_one_read_and_each_has_its_place)
+{
+    static const size_t ups[] = {0, SLICE / 2}; /* the same matrix twice; one behind the other */
+
+    for (size_t i = 0; i < ARRAY_LEN(ups); i++) {
+        struct residency *r = make_fused();
+        struct residency_layer l;
+        struct placement p;
+        struct err err = {0};
+
+        residency_plan(r, SIZE_MAX, &p);
+        ck_assert_int_eq(load(r, p.total_bytes - p.slots_bytes / 2, &err), 0);
+        ck_assert(residency_is_sliced(r, 0));
+        check_fused(r, ups[i]);
+        residency_layer(r, 0, &l);
+        ck_assert_uint_eq(l.wanted_bytes, N_EXPERTS * 2 * SLICE * sizeof(float));
+        ck_assert_uint_ge(l.read_bytes, l.wanted_bytes);
+        ck_assert_uint_le(l.read_bytes, l.wanted_bytes + N_EXPERTS * 2 * 2 * 4096);
+        check_fused(r, ups[i]); /* some are there now */
+        residency_destroy(r);
+    }
+}
+END_TEST
+
 TCase *tcase_memory_streaming(void)
 {
     TCase *tc = tcase_create("streaming");
@@ -383,5 +503,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
+    tcase_add_test(tc, a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file);
+    tcase_add_test(tc, two_matrices_of_one_tensor_are_one_read_and_each_has_its_place);
     return tc;
 }
