@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs each unit test program named on the command line (RUN, if set, in front of each), prints one line for each and
-# a sum; exit 1 if one failed.
+# a sum; exit 1 if one failed.  What a test has counted ("note: ...") stands below its program.
 passed=0 failed=0 bad=
 for program in "$@"; do
     out=$($RUN "$program" 2>&1)
@@ -11,6 +11,7 @@ for program in "$@"; do
         n_bad=$(($2 + $3))
         passed=$((passed + $1 - n_bad)) failed=$((failed + n_bad))
         printf '%-24s %d passed, %d failed\n' "${program##*/}" $(($1 - n_bad)) "$n_bad"
+        printf '%s\n' "$out" | sed -n 's/^note: /    /p'
         [ "$n_bad" -eq 0 ] && [ "$status" -eq 0 ] && continue
         [ "$n_bad" -eq 0 ] && failed=$((failed + 1))
     else

@@ -28,3 +28,13 @@ $(B)/tests/check_logits: $(call obj,tests/golden/logits/check_logits.c $(lib_src
 check-golden: check-golden-logits
 check-golden-logits: $(B)/tests/check_logits
 	$(RUN) $(B)/tests/check_logits tests/golden/logits
+
+# Tiny files of every family against llama.cpp's logits, see tests/golden/logits/families.
+$(B)/tests/check_families: $(call obj,tests/golden/logits/check_families.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+-include $(B)/tests/golden/logits/check_families.d
+
+.PHONY: check-golden-families
+check-golden: check-golden-families
+check-golden-families: $(B)/tests/check_families
+	$(RUN) $(B)/tests/check_families tests/golden/logits/families

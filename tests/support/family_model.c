@@ -1,6 +1,7 @@
-/* A tiny file of any family; see family_model.h. */
+/* Tiny files of every family; see family_model.h. */
 #include "tests/support/family_model.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 #include "common/alloc.h"
 #include "daemon/model/model_priv.h"
+#include "tests/support/noise.h"
 
 const char *const family_names[] = {
 #define ARCH(name) #name,
@@ -46,261 +48,414 @@ static const struct {
 #undef NAME
 };
 
-#define N_LAYERS 4
+static const char *const ends[PART_COUNT] = {".weight", ".bias", "", ".scale"};
 
-/* What a key is; keys that are not here are written only where a family needs them, as their least. */
 static const struct {
-    enum key key;
-    double value;
-} values[] = {
-    {KEY_CONTEXT_LENGTH, FAMILY_N_CTX},
-    {KEY_EMBEDDING_LENGTH, 64},
-    {KEY_BLOCK_COUNT, N_LAYERS},
-    {KEY_FEED_FORWARD_LENGTH, 96},
-    {KEY_VOCAB_SIZE, FAMILY_N_VOCAB},
-    {KEY_HEAD_COUNT, 4},
-    {KEY_HEAD_COUNT_KV, 2},
-    {KEY_RMS_EPS, 1e-5},
-    {KEY_NORM_EPS, 1e-5},
-    {KEY_LOGIT_SCALE, 2},
-    {KEY_SWA_WINDOW, 16},
-    {KEY_SWA_PATTERN, 2},
-    {KEY_EXPERT_COUNT, 4},
-    {KEY_EXPERT_USED_COUNT, 2},
-    {KEY_EXPERT_FF, 32},
-    {KEY_SHARED_FF, 48},
-    {KEY_ROPE_DIMENSIONS, 8},
-    {KEY_KEY_LENGTH, 16},
-    {KEY_VALUE_LENGTH, 16},
-    {KEY_KEY_LENGTH_SWA, 16},
-    {KEY_VALUE_LENGTH_SWA, 16},
-    {KEY_EMBEDDING_PER_LAYER, 8},
-    {KEY_SSM_CONV, 4},
-    {KEY_SSM_INNER, 64},
-    {KEY_SSM_STATE, 16},
-    {KEY_SSM_RANK, 4},
-    {KEY_SSM_GROUPS, 2},
-    {KEY_SHORTCONV, 3},
-    {KEY_KDA_DIM, 16},
-    {KEY_KV_LORA, 24},
-    {KEY_INDEX_HEADS, 2},
-    {KEY_INDEX_DIM, 16},
-    {KEY_INDEX_TOP_K, 8},
+    const char *family, *variant, *words;
+} specs[] = {
+#define FAMILY(family, words)           {#family, NULL, words},
+#define VARIANT(family, variant, words) {#family, variant, words},
+#include "tests/support/family_model.def"
+#undef FAMILY
+#undef VARIANT
 };
 
-/* Families whose numbers hang together in their own way. */
-static const struct {
-    const char *family;
-    enum key key;
-    double value;
-} special[] = {
-    {"deepseek32", KEY_HEAD_COUNT_KV, 1},
-    {"deepseek32", KEY_Q_LORA, 20},
-    {"deepseek32", KEY_KEY_LENGTH, 32},
-    {"deepseek32", KEY_VALUE_LENGTH, 24},
-    {"deepseek32", KEY_KEY_LENGTH_MLA, 24},
-    {"deepseek32", KEY_VALUE_LENGTH_MLA, 16},
-    {"glm-dsa", KEY_HEAD_COUNT_KV, 1},
-    {"glm-dsa", KEY_Q_LORA, 20},
-    {"glm-dsa", KEY_KEY_LENGTH, 32},
-    {"glm-dsa", KEY_VALUE_LENGTH, 24},
-    {"glm-dsa", KEY_KEY_LENGTH_MLA, 24},
-    {"glm-dsa", KEY_VALUE_LENGTH_MLA, 16},
-    {"deepseek2", KEY_HEAD_COUNT_KV, 4},
-    {"kimi-linear", KEY_HEAD_COUNT_KV, 4},
-    {"mistral4", KEY_HEAD_COUNT_KV, 4},
-    {"nemotron_h", KEY_RMS_EPS, 1e-5},
-    {"bert", KEY_POOLING, 1},
-    {"nomic-bert", KEY_POOLING, 1},
-    {"nemotron_h_moe", KEY_RMS_EPS, 1e-5},
+/* Where no word of the family says otherwise; written only where the family needs the key. */
+static const char needed[] =
+    "context_length=4096 embedding_length=64 block_count=4 feed_forward_length=96 "
+    "attention.head_count=4 attention.layer_norm_rms_epsilon=0.01 "
+    "attention.layer_norm_epsilon=0.01 logit_scale=2 attention.sliding_window=16 "
+    "attention.sliding_window_pattern=2 expert_count=4 expert_used_count=2 "
+    "expert_feed_forward_length=32 shortconv.l_cache=3";
+/* Written wherever the family reads the key. */
+static const char usual[] = "attention.head_count_kv=2 vocab_size=80";
+
+#define FIRST "least"
+#define WORD  128
+
+struct maker {
+    const struct family_file *o;
+    const struct arch *arch;
+    const char *family, *variant; /* words */
+    struct hparams hp;
+    size_t n; /* things seen that can have the fault */
+    struct gguf_writer *w;
+    char *ret_name;
 };
 
-static double value_of(const struct arch *a, enum key key)
+const char *family_variant(const char *family, size_t i)
 {
-    for (size_t i = 0; i < ARRAY_LEN(special); i++)
-        if (special[i].key == key && strcmp(special[i].family, a->name) == 0)
-            return special[i].value;
-    for (size_t i = 0; i < ARRAY_LEN(values); i++)
-        if (values[i].key == key)
-            return values[i].value;
-    return keys[key].lo;
+    if (i == 0)
+        return FIRST;
+    for (size_t k = 0; k < ARRAY_LEN(specs); k++)
+        if (strcmp(specs[k].family, family) == 0 && specs[k].variant && --i == 0)
+            return specs[k].variant;
+    return NULL;
 }
 
-/* The least set of a family, and what all files have although a family could do without it. */
-static bool is_written(const struct arch *a, const struct key_row *row)
+static const char *words_of(const char *family, const char *variant)
 {
-    for (size_t i = 0; i < ARRAY_LEN(special); i++)
-        if (special[i].key == row->key && strcmp(special[i].family, a->name) == 0)
-            return true;
-    return row->required || row->key == KEY_HEAD_COUNT_KV || row->key == KEY_VOCAB_SIZE ||
-           row->key == KEY_EXPERT_FF || row->key == KEY_SHARED_FF ||
-           row->key == KEY_ROPE_DIMENSIONS;
+    for (size_t i = 0; i < ARRAY_LEN(specs); i++)
+        if (strcmp(specs[i].family, family) == 0 &&
+            (variant ? specs[i].variant && strcmp(specs[i].variant, variant) == 0
+                     : !specs[i].variant))
+            return specs[i].words;
+    if (!variant || strcmp(variant, FIRST) == 0)
+        return "";
+    fprintf(stderr, "family_model: '%s' has no variant '%s'\n", family, variant);
+    exit(1);
 }
 
-static void write_value(struct gguf_writer *w, const char *text, enum key key, double value)
+/* The last word that begins as head does; ret gets what is behind that. */
+static bool find_word(const char *words, const char *head, char end, char ret[WORD])
 {
-    uint32_t four[4] = {0};
-    bool flags[N_LAYERS] = {0};
+    size_t n = strlen(head);
+    bool found = false;
 
-    switch (keys[key].kind) {
-    case KIND_F32: gguf_writer_f32(w, text, (float)value); break;
-    case KIND_BOOL: gguf_writer_bool(w, text, value != 0); break;
-    case KIND_U32X4:
-        for (int i = 0; i < 3; i++)
-            four[i] = 4;
-        gguf_writer_array(w, text, GGUF_U32, four, 4);
-        break;
-    case KIND_FLAGS: gguf_writer_array(w, text, GGUF_BOOL, flags, N_LAYERS); break;
-    case KIND_U32:
-    case KIND_LAYERS:
-    case KIND_WINDOWS: gguf_writer_u32(w, text, (uint32_t)value); break;
+    for (const char *p = words; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+        size_t len = strcspn(p, " ");
+
+        if (len < n || memcmp(p, head, n) != 0 || (len > n ? p[n] != end : end != '\0'))
+            continue;
+        n += end != '\0';
+        snprintf(ret, WORD, "%.*s", (int)(len - n), p + n);
+        n -= end != '\0';
+        found = true;
     }
+    return found;
 }
 
-/* The nearest value outside; false when every number of the type is inside. */
-static bool beyond(enum key key, double *ret)
+/* What the file says for a key; false when it does not have it. */
+static bool key_word(const struct maker *k, const char *name, bool required, char ret[WORD])
 {
-    if (keys[key].kind == KIND_BOOL || keys[key].kind == KIND_U32X4 || keys[key].kind == KIND_FLAGS)
-        return false;
-    if (keys[key].kind == KIND_F32)
-        *ret = keys[key].hi * 10;
-    else
-        *ret = keys[key].lo >= 1 ? keys[key].lo - 1 : keys[key].hi + 1;
-    return *ret <= UINT32_MAX || keys[key].kind == KIND_F32;
+    if (find_word(k->variant, name, '=', ret) || find_word(k->family, name, '=', ret))
+        return ret[0] != '\0';
+    if (find_word(usual, name, '=', ret))
+        return true;
+    return required && find_word(needed, name, '=', ret);
 }
 
-static bool write_keys(const struct arch *a, enum family_fault fault, size_t which,
-                       struct gguf_writer *w, char *ret_name)
+static bool has_optional(const struct maker *k, const char *text)
 {
-    bool of_key = fault == FAMILY_WRONG_TYPE || fault == FAMILY_OUT_OF_RANGE;
+    char head[WORD], rest[WORD];
+
+    snprintf(head, sizeof head, "+%s", text);
+    return find_word(k->variant, head, '\0', rest) || find_word(k->family, head, '\0', rest) ||
+           find_word(k->variant, "+*", '\0', rest);
+}
+
+static void write_array(struct gguf_writer *w, const char *text, const char *word)
+{
+    uint32_t numbers[HPARAMS_MAX_LAYERS];
+    bool flags[HPARAMS_MAX_LAYERS];
+    bool are_flags = *word == 't' || *word == 'f';
     size_t n = 0;
 
-    gguf_writer_string(w, "general.architecture", a->name);
-    gguf_writer_string(w, "tokenizer.ggml.model", "none");
-    for (size_t i = 0; i < a->n_keys; i++) {
-        enum key key = a->keys[i].key;
-        double value = value_of(a, key), outside;
-        char text[96];
-
-        if (!is_written(a, &a->keys[i]))
-            continue;
-        snprintf(text, sizeof text, "%s.%s", a->name, keys[key].name);
-        if (!of_key || n++ != which) {
-            write_value(w, text, key, value);
-            continue;
-        }
-        snprintf(ret_name, 96, "%s", text);
-        if (fault == FAMILY_WRONG_TYPE)
-            gguf_writer_string(w, text, "many");
-        else if (beyond(key, &outside))
-            write_value(w, text, key, outside);
-        else
-            ret_name[0] = '\0';
+    for (const char *p = word; *p; p += strcspn(p, ","), p += *p == ',') {
+        flags[n] = *p == 't';
+        numbers[n++] = (uint32_t)strtoul(p, NULL, 10);
     }
-    return !of_key || which < n;
+    if (are_flags)
+        gguf_writer_array(w, text, GGUF_BOOL, flags, n);
+    else
+        gguf_writer_array(w, text, GGUF_U32, numbers, n);
+}
+
+/* A value of a key that no table has: by its looks. */
+static void write_guessed(struct gguf_writer *w, const char *text, const char *word)
+{
+    if (strchr(word, ','))
+        write_array(w, text, word);
+    else if (strcmp(word, "true") == 0 || strcmp(word, "false") == 0)
+        gguf_writer_bool(w, text, *word == 't');
+    else if (*word < '0' || *word > '9')
+        gguf_writer_string(w, text, word);
+    else if (strchr(word, '.'))
+        gguf_writer_f32(w, text, strtof(word, NULL));
+    else
+        gguf_writer_u32(w, text, (uint32_t)strtoul(word, NULL, 10));
+}
+
+static void write_value(struct gguf_writer *w, const char *text, enum key key, const char *word)
+{
+    if (keys[key].kind == KIND_F32 && !strchr(word, ','))
+        gguf_writer_f32(w, text, strtof(word, NULL));
+    else
+        write_guessed(w, text, word);
+}
+
+/* A number outside; false when every number of the type is inside. */
+static bool outside(enum key key, bool above, double *ret)
+{
+    if (keys[key].kind == KIND_BOOL || keys[key].kind == KIND_FLAGS)
+        return false;
+    if (keys[key].kind == KIND_F32)
+        *ret = above ? keys[key].hi * 10 : keys[key].lo - 1;
+    else
+        *ret = above ? keys[key].hi + 1 : keys[key].lo - 1;
+    return keys[key].kind == KIND_F32 || *ret <= UINT32_MAX;
+}
+
+/* false: this key cannot be wrong in that way. */
+static bool write_wrong(struct gguf_writer *w, const char *text, enum key key, bool required,
+                        enum family_fault fault)
+{
+    int64_t many[HPARAMS_MAX_LAYERS + 1] = {0};
+    enum kind kind = keys[key].kind;
+    double x;
+
+    switch (fault) {
+    case FAMILY_NO_KEY: return required;
+    case FAMILY_WRONG_TYPE: gguf_writer_string(w, text, "many"); return true;
+    case FAMILY_ABOVE:
+    case FAMILY_BELOW:
+        if (!outside(key, fault == FAMILY_ABOVE, &x))
+            return false;
+        many[0] = (int64_t)x;
+        if (kind == KIND_F32)
+            gguf_writer_f32(w, text, (float)x);
+        else if (kind == KIND_U32X4)
+            gguf_writer_array(w, text, GGUF_I64, many, 4);
+        else
+            gguf_writer_int(w, text, GGUF_I64, many[0]);
+        return true;
+    case FAMILY_NOT_A_NUMBER:
+        if (kind == KIND_F32)
+            gguf_writer_f32(w, text, NAN);
+        return kind == KIND_F32;
+    case FAMILY_WRONG_LENGTH:
+        gguf_writer_array(w, text, GGUF_I64, many, ARRAY_LEN(many));
+        return true;
+    default: return false;
+    }
+}
+
+static void write_key(struct maker *k, const struct key_row *row)
+{
+    bool of_key = k->o->fault >= FAMILY_NO_KEY;
+    char text[96], word[WORD];
+
+    snprintf(text, sizeof text, "%s.%s", k->arch->name, keys[row->key].name);
+    if (of_key && k->n++ == k->o->which) {
+        if (write_wrong(k->w, text, row->key, row->required, k->o->fault))
+            snprintf(k->ret_name, 96, "%s", text);
+        return;
+    }
+    if (key_word(k, keys[row->key].name, row->required, word))
+        write_value(k->w, text, row->key, word);
+    else if (row->required) {
+        fprintf(stderr, "family_model: no value for %s\n", text);
+        exit(1);
+    }
+}
+
+/* Keys among the words that the family's table does not have. */
+static void write_others(struct maker *k, const char *words, const char *later)
+{
+    for (const char *p = words; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
+        size_t len = strcspn(p, " "), head = strcspn(p, "=");
+        char name[WORD], text[2 * WORD], word[WORD];
+
+        if (head >= len || *p == '+')
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)head, p);
+        if ((hparams_reads(k->arch, view_of(name)) && strcmp(name, "rope.scaling.type") != 0) ||
+            find_word(later, name, '=', word) || !find_word(words, name, '=', word))
+            continue;
+        if (strncmp(name, "tokenizer.", 10) == 0)
+            snprintf(text, sizeof text, "%s", name);
+        else
+            snprintf(text, sizeof text, "%s.%s", k->arch->name, name);
+        write_guessed(k->w, text, word);
+    }
+}
+
+static void write_keys(struct maker *k)
+{
+    gguf_writer_string(k->w, "general.architecture", k->arch->name);
+    gguf_writer_string(k->w, "tokenizer.ggml.model", "none");
+    for (size_t i = 0; i < k->arch->n_keys; i++)
+        write_key(k, &k->arch->keys[i]);
+    write_others(k, k->family, k->variant);
+    write_others(k, k->variant, "");
 }
 
 /* The numbers of a sound file: read from one whose tensors are only there to be counted. */
-static struct hparams numbers_of(const struct arch *a)
+static void read_numbers(struct maker *k)
 {
+    static const struct family_file sound = {0};
+    const struct family_file *o = k->o;
     const uint64_t one = 1;
-    struct gguf_writer w = {0};
+    struct gguf_writer w = {0}, *to = k->w;
     struct gguf *g = NULL;
-    struct hparams hp;
     struct err err = {0};
-    char unused[96], *path;
+    char word[WORD], *path;
     int fd;
 
-    write_keys(a, FAMILY_SOUND, 0, &w, unused);
-    for (int i = 0; i < N_LAYERS; i++) {
+    k->o = &sound;
+    k->w = &w;
+    write_keys(k);
+    key_word(k, "block_count", true, word);
+    for (long i = 0; i < strtol(word, NULL, 10); i++) {
         char text[32];
 
-        snprintf(text, sizeof text, "blk.%d.counted", i);
+        snprintf(text, sizeof text, "blk.%ld.counted", i);
         gguf_writer_tensor(&w, text, 0, 1, &one, NULL);
     }
     fd = gguf_writer_memfd(&w);
     path = gguf_writer_fd_path(fd);
-    if (gguf_open(path, &g, &err) < 0 || hparams_read(g, a, 0, &hp, &err) < 0) {
-        fprintf(stderr, "family_model: %s: %s\n", a->name, err.text);
+    if (gguf_open(path, &g, &err) < 0 || hparams_read(g, k->arch, 0, &k->hp, &err) < 0) {
+        fprintf(stderr, "family_model: %s %s: %s\n", o->family, o->variant ? o->variant : FIRST,
+                err.text);
         exit(1);
     }
     gguf_close(g);
     free(path);
     close(fd);
     gguf_writer_clear(&w);
-    return hp;
+    k->o = o;
+    k->w = to;
 }
 
-/* Between -½ and ½, by a counter that starts anew with each tensor. */
-static void write_numbers(struct gguf_writer *w, const char *text, unsigned n_dims,
-                          const uint64_t *dims)
+/*
+ * Means and spreads that keep values near 1: matrices by their rows, norms
+ * round 1.  What decays is negative, what divides is positive.
+ */
+static void fill(const struct tensor_row *row, const char *text, size_t n, size_t n_row, float *x)
 {
-    size_t n = dims[0] * (n_dims > 1 ? dims[1] : 1) * (n_dims > 2 ? dims[2] : 1);
-    float *x = XNEW_ARRAY(float, n);
-    uint32_t state = (uint32_t)strlen(text) * 2654435761u;
+    uint64_t state = 2026;
+    float mean = 0, spread = 0.3f;
 
+    for (const char *p = text; *p; p++)
+        state = state * 31 + (unsigned char)*p;
+    if (row->name == TENSOR_TOKEN_EMBD)
+        spread = 0.6f;
+    else if (row->use == USE_MATRIX && n > n_row)
+        spread = 1.7f / sqrtf((float)n_row);
+    else if (row->part == PART_BIAS)
+        spread = row->name == TENSOR_SSM_DT ? 1.0f : 0.3f;
+    else if (row->name == TENSOR_ATTN_SINKS || strstr(names[row->name].text, "conv"))
+        spread = 1.0f;
+    else
+        mean = 1;
     for (size_t i = 0; i < n; i++) {
-        state = state * 1664525u + 1013904223u; /* Knuth's and Lewis's */
-        x[i] = (float)(state >> 8) / 16777216.0f - 0.5f;
+        x[i] = mean + spread * noise_value(&state);
+        if (row->name == TENSOR_SSM_A)
+            x[i] = -expf(x[i]);
+        else if (row->name >= TENSOR_ROPE_FREQS && row->name <= TENSOR_ROPE_SHORT)
+            x[i] = 1 + 3 * fabsf(x[i] - mean);
     }
-    gguf_writer_tensor(w, text, 0, n_dims, dims, x);
+}
+
+/* Writes a tensor's numbers, rounded by a format where their rows are whole blocks of it. */
+static void write_numbers(const struct maker *k, const struct tensor_row *row, const char *text,
+                          unsigned n_dims, const uint64_t *dims)
+{
+    const struct format *f = k->o->fmt ? k->o->fmt : format_of(FORMAT_f32);
+    size_t n = dims[0] * dims[1] * dims[2];
+    float *x;
+    void *packed;
+
+    if (row->use != USE_MATRIX || n == dims[0] || dims[0] % f->block_elems != 0)
+        f = format_of(FORMAT_f32);
+    if (k->o->fault != FAMILY_SOUND) {
+        gguf_writer_declare(k->w, text, 0, n_dims, dims);
+        return;
+    }
+    x = XNEW_ARRAY(float, n);
+    packed = xcalloc(n / f->block_elems, f->block_bytes);
+    fill(row, text, n, dims[0], x);
+    f->from_f32(x, packed, n);
+    if (k->o->unpacked)
+        f->to_f32(packed, x, n);
+    gguf_writer_tensor(k->w, text, k->o->unpacked ? 0 : f->gguf_type, n_dims, dims,
+                       k->o->unpacked ? x : packed);
+    free(packed);
     free(x);
 }
 
-static void write_row(const struct arch *a, const struct hparams *hp, const struct tensor_row *row,
-                      int layer, enum family_fault fault, size_t which, size_t *n,
-                      struct gguf_writer *w, char *ret_name)
+static void write_row(struct maker *k, const struct tensor_row *row, int layer, const char *text)
 {
-    static const char *const ends[PART_COUNT] = {".weight", ".bias", "", ".scale"};
-    bool of_tensor = fault == FAMILY_NO_TENSOR || fault == FAMILY_WRONG_SHAPE;
+    bool of_tensor = k->o->fault > FAMILY_SOUND && k->o->fault < FAMILY_NO_KEY;
     uint64_t dims[3];
     unsigned n_dims = 1;
-    char text[96];
 
     for (unsigned d = 0; d < 3; d++) {
-        dims[d] = model_dim(hp, layer, row->dims[d]);
+        dims[d] = model_dim(&k->hp, layer, row->dims[d]);
         n_dims = row->dims[d] != DIM_NONE ? d + 1 : n_dims;
     }
-    if (layer < 0)
-        snprintf(text, sizeof text, "%s%s", names[row->name].text, ends[row->part]);
-    else
-        snprintf(text, sizeof text, "blk.%d.%s%s", layer, names[row->name].text, ends[row->part]);
-    if (of_tensor && (*n)++ == which) {
+    if (row->name == TENSOR_TOKEN_TYPES)
+        dims[1] = 2;
+    if (of_tensor && k->n++ == k->o->which) {
         /* A router tells such families that a layer has experts: without it the layer is another. */
-        bool silent = a->moe_by_router && row->name == TENSOR_FFN_GATE_INP;
+        bool silent = k->arch->moe_by_router && row->name == TENSOR_FFN_GATE_INP;
 
-        snprintf(ret_name, 96, "%s", silent && fault == FAMILY_NO_TENSOR ? "" : text);
-        if (fault == FAMILY_NO_TENSOR)
+        if (k->o->fault == FAMILY_NO_TENSOR) {
+            if (model_needs(row->need) && !silent)
+                snprintf(k->ret_name, 96, "%s", text);
             return;
+        }
+        snprintf(k->ret_name, 96, "%s", text);
+        if (k->o->fault == FAMILY_WRONG_FORMAT) {
+            gguf_writer_declare(k->w, text, 26, n_dims, dims); /* i32 */
+            return;
+        }
         dims[0]++;
     }
-    write_numbers(w, text, n_dims, dims);
+    write_numbers(k, row, text, n_dims, dims);
+}
+
+static bool is_there(const struct maker *k, const struct tensor_row *row, int layer)
+{
+    char text[WORD], before[WORD];
+
+    if (!model_wants(&k->hp, layer, row))
+        return false;
+    snprintf(text, sizeof text, "%s%s", names[row->name].text, ends[row->part]);
+    snprintf(before, sizeof before, "%s%s", names[row->other].text, ends[PART_WEIGHT]);
+    if (row->other != row->name && has_optional(k, before))
+        return false;
+    return model_needs(row->need) || has_optional(k, text);
+}
+
+static void write_tensors(struct maker *k)
+{
+    for (size_t i = 0; i < k->arch->n_tensors; i++) {
+        const struct tensor_row *row = &k->arch->tensors[i];
+        const char *text = names[row->name].text, *end = ends[row->part];
+        char name[96];
+
+        if (!names[row->name].in_layer && is_there(k, row, -1)) {
+            snprintf(name, sizeof name, "%s%s", text, end);
+            write_row(k, row, -1, name);
+        }
+        for (int layer = 0; names[row->name].in_layer && layer < (int)k->hp.n_layers; layer++)
+            if (is_there(k, row, layer)) {
+                snprintf(name, sizeof name, "blk.%d.%s%s", layer, text, end);
+                write_row(k, row, layer, name);
+            }
+    }
+}
+
+bool family_file_build(const struct family_file *o, struct gguf_writer *w, char ret_name[96])
+{
+    struct maker k = {.o = o, .w = w, .ret_name = ret_name};
+
+    for (size_t i = 0; i < ARRAY_LEN(archs); i++)
+        if (strcmp(family_names[i], o->family) == 0)
+            k.arch = archs[i];
+    k.family = words_of(o->family, NULL);
+    k.variant = o->variant && strcmp(o->variant, FIRST) != 0 ? words_of(o->family, o->variant) : "";
+    ret_name[0] = '\0';
+    read_numbers(&k);
+    write_keys(&k);
+    write_tensors(&k);
+    return o->fault == FAMILY_SOUND || o->which < k.n;
 }
 
 bool family_model_build(const char *family, enum family_fault fault, size_t which,
                         struct gguf_writer *w, char ret_name[96])
 {
-    const struct arch *a = NULL;
-    struct hparams hp;
-    bool there;
-    size_t n = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(archs); i++)
-        if (strcmp(family_names[i], family) == 0)
-            a = archs[i];
-    ret_name[0] = '\0';
-    hp = numbers_of(a);
-    there = write_keys(a, fault, which, w, ret_name);
-    for (size_t i = 0; i < a->n_tensors; i++) {
-        const struct tensor_row *row = &a->tensors[i];
-        int from = names[row->name].in_layer ? 0 : -1;
-        int to = names[row->name].in_layer ? (int)hp.n_layers : 0;
-
-        for (int layer = from; layer < to; layer++)
-            if (model_needs(row->need) && model_wants(&hp, layer, row))
-                write_row(a, &hp, row, layer, fault, which, &n, w, ret_name);
-    }
-    if (fault == FAMILY_NO_TENSOR || fault == FAMILY_WRONG_SHAPE)
-        return which < n;
-    return there;
+    return family_file_build(
+        &(struct family_file){.family = family, .fault = fault, .which = which}, w, ret_name);
 }

@@ -232,6 +232,24 @@ static void write_all(int fd, const struct str *s)
     }
 }
 
+/* All of its tensors are only declared: such a file is a head and a hole. */
+static bool is_hollow(const struct gguf_writer *w)
+{
+    for (size_t i = 0; i < w->n_tensors; i++)
+        if (w->tensors[i].data)
+            return false;
+    return w->n_tensors > 0;
+}
+
+static size_t data_bytes(const struct gguf_writer *w)
+{
+    size_t alignment = w->alignment ? w->alignment : ALIGNMENT_DEFAULT, sum = 0;
+
+    for (size_t i = 0; i < w->n_tensors; i++)
+        sum += (w->tensors[i].bytes + alignment - 1) / alignment * alignment;
+    return sum;
+}
+
 int gguf_writer_memfd(const struct gguf_writer *w)
 {
     struct str bytes = {0};
@@ -241,8 +259,15 @@ int gguf_writer_memfd(const struct gguf_writer *w)
         perror("gguf_writer: memfd_create");
         abort();
     }
-    gguf_writer_bytes(w, &bytes);
+    if (is_hollow(w))
+        gguf_writer_head(w, &bytes);
+    else
+        gguf_writer_bytes(w, &bytes);
     write_all(fd, &bytes);
+    if (is_hollow(w) && ftruncate(fd, (off_t)(bytes.len + data_bytes(w))) < 0) {
+        perror("gguf_writer: ftruncate");
+        abort();
+    }
     str_clear(&bytes);
     return fd;
 }

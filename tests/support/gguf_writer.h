@@ -94,7 +94,10 @@ void gguf_writer_head(const struct gguf_writer *w, struct str *out);
 
 /* Appends the whole file. */
 void gguf_writer_bytes(const struct gguf_writer *w, struct str *out);
-/* A new anonymous file; gguf_writer_fd_path() names it for gguf_open(). */
+/*
+ * A new anonymous file; gguf_writer_fd_path() names it for gguf_open().  Where
+ * all tensors are only declared their bytes are a hole.
+ */
 int gguf_writer_memfd(const struct gguf_writer *w);
 char *gguf_writer_fd_path(int fd); /* a new string */
 /* Writes path, which must not exist; ends the process when that fails. */

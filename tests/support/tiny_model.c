@@ -8,6 +8,7 @@
 
 #include "common/alloc.h"
 #include "common/str.h"
+#include "tests/support/noise.h"
 
 #define N_HEADS    4
 #define N_KV_HEADS 2
@@ -25,27 +26,6 @@ struct maker {
     const char *arch;
     bool moe;
 };
-
-/* SplitMix64 (Steele et al. 2014): any seed will do. */
-static uint64_t next(struct maker *k)
-{
-    uint64_t z = k->state += 0x9E3779B97F4A7C15u;
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-    return z ^ (z >> 31);
-}
-
-/* Sum of four uniforms in −½ … ½: near enough to a normal one of variance ⅓. */
-static float noise(struct maker *k)
-{
-    uint64_t z = next(k);
-    float sum = 0;
-
-    for (int i = 0; i < 4; i++)
-        sum += (float)(z >> (16 * i) & 0xFFFF) / 65536.0f - 0.5f;
-    return sum;
-}
 
 static bool is_left_out(const struct maker *k, const char *name)
 {
@@ -69,7 +49,7 @@ static void put(struct maker *k, const char *name, const struct format *f, unsig
     }
     x = xreallocarray(NULL, n, sizeof *x);
     for (size_t i = 0; i < n; i++)
-        x[i] = mean + scale * noise(k);
+        x[i] = mean + scale * noise_value(&k->state);
     bytes = n / f->block_elems * f->block_bytes;
     data = xcalloc(1, bytes);
     for (size_t row = 0; row < n / dims[0]; row++)

@@ -19,8 +19,7 @@ static void norm_qk(struct build *b, int layer, graph_value qk[2], const struct 
         if (!w->t.fmt || qk[i] == GRAPH_NONE)
             continue;
         /* A row of weights for each head is one for the whole row. */
-        flat.t.n[0] *= w->t.n[1];
-        flat.t.n[1] = 1;
+        flat.t = tensor_make(w->t.fmt, w->t.data, w->t.n[0] * w->t.n[1], 1, 1, 1);
         w = &flat;
         if (b->m->arch->layernorm)
             qk[i] = graph_layernorm(b->g, qk[i], w, model_weight(b->m, layer, names[i], PART_BIAS),
