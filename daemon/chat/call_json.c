@@ -63,6 +63,11 @@ void call_json_reset(struct call_json *j)
     str_truncate(&j->text, 0);
 }
 
+bool call_json_is_open(const struct call_json *j)
+{
+    return j->state != AT_OPEN;
+}
+
 void call_json_clear(struct call_json *j)
 {
     str_clear(&j->key);
@@ -116,11 +121,34 @@ static bool take_value(struct chat_split *s, struct call_json *j)
     return true;
 }
 
-/* Name and arguments may come in either order: once the name is known the call begins. */
-static void begin_if_known(struct chat_split *s)
+static bool is_offered(const struct chat_split *s, struct view name)
 {
-    if (!s->in_call && s->name.len)
-        split_begin_call(s, view_of_str(&s->name));
+    json_t *tool;
+    size_t i;
+
+    json_array_foreach((json_t *)(uintptr_t)s->tools, i, tool)
+    {
+        const char *one =
+            json_string_value(json_object_get(json_object_get(tool, "function"), "name"));
+
+        if (one && view_is(name, one))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Name and arguments may come in either order: once the name is known the call begins.  Without a
+ * marker an object with a name may be any answer in JSON: then the name must be a tool's (false).
+ */
+static bool begin_if_known(struct chat_split *s)
+{
+    if (s->in_call || !s->name.len)
+        return true;
+    if (s->bare && !is_offered(s, view_of_str(&s->name)))
+        return false;
+    split_begin_call(s, view_of_str(&s->name));
+    return true;
 }
 
 /* Arguments that came before the name wait in s->key. */
@@ -164,12 +192,12 @@ static size_t read_value(struct chat_split *s, struct call_json *j, struct view 
 static enum call_step end_object(struct chat_split *s, struct call_json *j)
 {
     split_consume(s, 1);
-    begin_if_known(s);
-    if (!s->in_call)
+    if (!begin_if_known(s) || !s->in_call)
         return CALL_BAD;
     give_early_arguments(s, j);
     if (!j->gave_arguments)
         split_arguments(s, VIEW("{}"));
+    j->state = AT_OPEN;
     return CALL_DONE;
 }
 
@@ -226,10 +254,27 @@ static enum call_step step_value(struct chat_split *s, struct call_json *j, stru
     } else if (!take_value(s, j)) {
         return CALL_BAD;
     }
-    begin_if_known(s);
-    give_early_arguments(s, j);
     j->state = AFTER;
+    if (!begin_if_known(s))
+        return CALL_BAD;
+    give_early_arguments(s, j);
     return CALL_DONE;
+}
+
+/* Arguments in a string that was cut off: what there is of them. */
+static void give_cut_arguments(struct chat_split *s, struct call_json *j)
+{
+    size_t len = 0;
+    char *text;
+
+    if (j->state != IN_VALUE || !j->is_arguments || !j->collect || !s->in_call)
+        return;
+    if (j->value.escaped)
+        str_truncate(&j->text, j->text.len - 1);
+    str_addc(&j->text, '"');
+    text = decode_string(&j->text, &len);
+    split_arguments(s, text ? (struct view){text, len} : view_of_str(&j->text));
+    free(text);
 }
 
 enum call_step split_json_call(struct chat_split *s, bool at_end)
@@ -237,7 +282,6 @@ enum call_step split_json_call(struct chat_split *s, bool at_end)
     struct call_json *j = &s->json;
     struct view held;
 
-    (void)at_end;
     while ((held = split_held(s)).len) {
         enum call_step step;
 
@@ -245,7 +289,7 @@ enum call_step split_json_call(struct chat_split *s, bool at_end)
             begin_value(s, j, held.p[0]);
         if (j->state == IN_VALUE) {
             step = step_value(s, j, held);
-            if (step != CALL_DONE)
+            if (step == CALL_BAD)
                 return step;
             continue;
         }
@@ -257,11 +301,15 @@ enum call_step split_json_call(struct chat_split *s, bool at_end)
         if (step != CALL_MORE)
             return step;
     }
+    if (at_end)
+        give_cut_arguments(s, j);
     return CALL_MORE;
 }
 
 enum call_step split_json_list(struct chat_split *s, bool at_end)
 {
+    const int phase = split_phase(s);
+
     for (;;) {
         enum call_step step;
 
@@ -279,9 +327,8 @@ enum call_step split_json_list(struct chat_split *s, bool at_end)
             return CALL_MORE;
         if (split_accept(s, ",", at_end) < 0)
             return CALL_BAD;
-        call_json_reset(&s->json);
-        str_truncate(&s->name, 0);
-        str_truncate(&s->key, 0);
+        split_again(s);
+        split_set_phase(s, phase);
     }
 }
 

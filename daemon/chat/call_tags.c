@@ -6,6 +6,7 @@
 
 #include "common/alloc.h"
 #include "common/json.h"
+#include "daemon/chat/python.h"
 #include "daemon/chat/split.h"
 
 enum {
@@ -58,14 +59,28 @@ static bool says_string(const json_t *type)
     return false;
 }
 
+/*
+ * Text that is no string: JSON, or what Python makes of the value where it is sure to be meant, for
+ * templates write earlier calls so.  NULL: it is neither.
+ */
+static json_t *literal(struct view text, const json_t *type)
+{
+    json_t *value = json_loadb(text.p, text.len, JSON_DECODE_ANY, NULL);
+
+    if (!value &&
+        (type || view_is(text, "True") || view_is(text, "False") || view_is(text, "None")))
+        value = python_literal(text);
+    return value;
+}
+
 /* Text as JSON: as it is where it is JSON and no string is wanted, else as a string. */
 static void add_value(const struct chat_split *s, struct view text, struct str *out)
 {
-    const json_t *schema = schema_of(s, str_text(&s->key));
+    const json_t *type = json_object_get(schema_of(s, str_text(&s->key)), "type");
     json_t *value = NULL;
 
-    if (!s->is_string && (s->is_json || !says_string(json_object_get(schema, "type"))))
-        value = json_loadb(trimmed(text).p, trimmed(text).len, JSON_DECODE_ANY, NULL);
+    if (!s->is_string && (s->is_json || !says_string(type)))
+        value = literal(trimmed(text), type);
     if (!value)
         value = json_text(text.p, text.len);
     json_dump_to(value, out);
@@ -81,6 +96,8 @@ static struct view without_frame(struct view v)
     }
     if (v.len && v.p[v.len - 1] == '\n')
         v.len--;
+    if (view_starts(v, VIEW("<![CDATA[")) && v.len >= 12 && memcmp(v.p + v.len - 3, "]]>", 3) == 0)
+        v = view_sub(v, 9, v.len - 12);
     return v;
 }
 
@@ -152,9 +169,13 @@ static bool step_name(struct chat_split *s, const struct tag_syntax *t)
 {
     const char *const closed[] = {t->name_close, NULL};
     const char *const open[] = {t->key_open, t->call_close, NULL};
+    ptrdiff_t quote;
 
     if (!read_until(s, t->name_close ? closed : open, !t->name_close, &s->name))
         return false;
+    quote = view_find(view_of_str(&s->name), VIEW("\""), 0);
+    if (quote >= 0)
+        str_truncate(&s->name, (size_t)quote);
     split_begin_call(s, view_of_str(&s->name));
     s->phase = BEFORE_KEY;
     return true;
@@ -182,14 +203,16 @@ static enum call_step step_before_key(struct chat_split *s, const struct tag_syn
     return key == 0 || end == 0 ? CALL_MORE : CALL_BAD;
 }
 
-/* KEY" string="true: what stands after the quote says how the value is meant. */
+/* KEY" string="true, KEY" type="number: what stands after the quote says how the value is meant. */
 static void take_key(struct chat_split *s)
 {
-    struct view key = view_of_str(&s->key);
+    struct view key = view_of_str(&s->key), rest = {0};
     ptrdiff_t quote = view_find(key, VIEW("\""), 0);
 
-    s->is_string = quote >= 0 && view_find(key, VIEW("string=\"true"), (size_t)quote) >= 0;
-    s->is_json = quote >= 0 && view_find(key, VIEW("string=\"false"), (size_t)quote) >= 0;
+    if (quote >= 0)
+        rest = view_sub(key, (size_t)quote, key.len - (size_t)quote);
+    s->is_string = view_has(rest, "string=\"true") || view_has(rest, "type=\"string");
+    s->is_json = !s->is_string && (view_has(rest, "string=\"false") || view_has(rest, "type=\""));
     if (quote >= 0)
         str_truncate(&s->key, (size_t)quote);
     s->phase = BEFORE_VALUE;
@@ -211,14 +234,20 @@ static enum call_step step_before_value(struct chat_split *s, const struct tag_s
     return CALL_MORE;
 }
 
-static bool step_value(struct chat_split *s, const struct tag_syntax *t)
+/* A value that is cut off is given as far as it goes: the call is not closed, so its JSON shows that. */
+static bool step_value(struct chat_split *s, const struct tag_syntax *t, bool at_end)
 {
     const char *const markers[] = {t->value_close, NULL};
     size_t which, safe;
     ptrdiff_t at = split_find(s, markers, &which, &safe);
 
-    if (at < 0)
+    if (at < 0) {
+        if (at_end && split_held(s).len) {
+            give_member(s, split_held(s));
+            split_consume(s, split_held(s).len);
+        }
         return false;
+    }
     give_member(s, view_sub(split_held(s), 0, (size_t)at));
     split_consume(s, (size_t)at + strlen(t->value_close));
     s->phase = BEFORE_KEY;
@@ -243,7 +272,7 @@ enum call_step split_tag_call(struct chat_split *s, const struct tag_syntax *t, 
                 take_key(s);
             break;
         case BEFORE_VALUE: step = step_before_value(s, t, at_end, &moved); break;
-        default: moved = step_value(s, t); break;
+        default: moved = step_value(s, t, at_end); break;
         }
         if (step != CALL_MORE || !moved)
             return step;

@@ -31,10 +31,10 @@ void chat_template_destroy(struct chat_template *t);
 
 const char *chat_template_dialect(const struct chat_template *t); /* "hermes", "plain", ... */
 /*
- * The dialect's markers are control tokens: the detokenizer must show them
- * (its show_special) for the splitter to see them.
+ * Whether a control token is part of an answer as the splitter reads it: it is one of the dialect's
+ * markers, or part of one.  The detokenizer must show those, and leaves out the others.
  */
-bool chat_template_needs_special(const struct chat_template *t);
+bool chat_template_shows(const struct chat_template *t, struct view token);
 
 struct chat_options {
     bool add_generation_prompt;

@@ -35,6 +35,8 @@ struct chat_think {
     const char *open;
     const char *close;
     bool special; /* the two are control tokens */
+    const char
+        *mark; /* a template that makes the two of parts has this; NULL: it has one of them */
 };
 
 struct chat_dialect {
@@ -43,8 +45,9 @@ struct chat_dialect {
     bool (*detect)(struct view template_text);
     const char *const *opens; /* markers that begin a call or a block of calls; NULL-terminated */
     const char *const *drops; /* markers that are no content wherever they stand; NULL-terminated */
+    const char *const *marks; /* the other markers, inside of calls; NULL-terminated */
     bool bare;                /* an answer that begins with "{" may be a call, too */
-    bool special;             /* markers are control tokens */
+    bool special;             /* other control tokens than the markers matter, too */
     /* Consumes bytes after opens[which]; which is the number of opens for a bare call. */
     enum call_step (*call)(struct chat_split *s, size_t which, bool at_end);
     /* Instead of all of the above: consumes what it can; false when it needs more. */
@@ -63,6 +66,9 @@ struct view split_held(const struct chat_split *s); /* bytes not consumed yet */
 void split_consume(struct chat_split *s, size_t n);
 int split_phase(const struct chat_split *s); /* the dialect's own; 0 when a call begins */
 void split_set_phase(struct chat_split *s, int phase);
+/* A second one, of a dialect that takes the whole stream and leaves calls to split_tag_call(). */
+int split_part(const struct chat_split *s);
+void split_set_part(struct chat_split *s, int part);
 
 /* The dialect's own notes of one call; cleared when a call begins. */
 struct str *split_name(struct chat_split *s);
@@ -107,12 +113,13 @@ enum call_step split_json_arguments(struct chat_split *s, bool at_end);
 
 /* <function=NAME> <parameter=KEY> VALUE </parameter> ... </function> and its kin. */
 struct tag_syntax {
-    const char *call_open;   /* "<function="; NULL: the name comes at once */
-    const char *name_close;  /* ">"; NULL: where the first key or call_close stands */
+    const char *call_open; /* "<function="; NULL: the name comes at once */
+    const char *
+        name_close; /* ">"; NULL: where the first key or call_close stands; NAME" index="1 is NAME */
     const char *key_open;    /* "<parameter=" */
-    const char *key_close;   /* ">"; a key may carry: KEY" string="true */
+    const char *key_close;   /* ">"; a key may carry: KEY" string="true, KEY" type="number */
     const char *value_open;  /* "<arg_value>"; NULL: the value comes at once */
-    const char *value_close; /* "</parameter>" */
+    const char *value_close; /* "</parameter>"; around it may stand <![CDATA[ and ]]> */
     const char *call_close;  /* "</function>" */
     const char *block_close; /* "</tool_call>"; NULL: call_close ends it */
 };

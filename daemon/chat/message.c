@@ -216,10 +216,11 @@ static int set_role(const struct chat_template *t, json_t *m, size_t i, struct e
     return 0;
 }
 
-/* What was thought before has three names in the wild; templates read one of them. */
+/* What was thought before has several names in the wild; a template reads one or two of them. */
 static void set_reasoning(const struct chat_template *t, json_t *m)
 {
-    static const char *const names[] = {"reasoning_content", "reasoning", "thinking"};
+    static const char *const names[] = {"reasoning_content", "reasoning", "thinking", "thought"};
+    const bool first = view_has(view_of_str(&t->text), names[0]);
     json_t *text = NULL;
 
     for (size_t k = 0; k < ARRAY_LEN(names) && !text; k++)
@@ -230,8 +231,10 @@ static void set_reasoning(const struct chat_template *t, json_t *m)
     if (!text)
         return;
     json_object_set(m, names[0], text);
+    for (size_t k = 1; k < ARRAY_LEN(names) && !first; k++)
+        json_object_set(m, names[k], text);
     if (strcmp(t->dialect->name, "gptoss") == 0)
-        json_object_set(m, names[2], text);
+        json_object_set(m, "thinking", text);
     json_decref(text);
 }
 

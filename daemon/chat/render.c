@@ -72,9 +72,15 @@ const char *chat_template_dialect(const struct chat_template *t)
     return t->dialect->name;
 }
 
-bool chat_template_needs_special(const struct chat_template *t)
+bool chat_template_shows(const struct chat_template *t, struct view token)
 {
-    return t->dialect->special || (t->think && t->think->special);
+    const struct chat_think *think = t->think;
+    const char *const tags[] = {think ? think->open : NULL, think ? think->close : NULL, NULL};
+    const struct chat_dialect *d = t->dialect;
+
+    return d->special || (think && think->special) || split_marks(tags, token) ||
+           split_marks(d->opens, token) || split_marks(d->drops, token) ||
+           split_marks(d->marks, token);
 }
 
 struct vars {

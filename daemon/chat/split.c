@@ -18,14 +18,28 @@ static const struct chat_think thinks[] = {
     {.open = "<|START_THINKING|>", .close = "<|END_THINKING|>", .special = true},
     {.open = "◁think▷", .close = "◁/think▷"},
     {.open = "<|inner_prefix|>", .close = "<|inner_suffix|>", .special = true},
+    {.open = "<think:opensource>", .close = "</think:opensource>", .mark = "'<think{}>'"},
+    {.open = "<|open|>think<|sep|>", .close = "<|close|>think<|sep|>", .mark = "<|end_of_msg|>"},
+    {.open = "<mm:think>", .close = "</mm:think>"},
+    {.open = "Here are my reasoning steps:\n", .close = "[BEGIN FINAL RESPONSE]"},
 };
 
 const struct chat_think *split_think_of(struct view template_text)
 {
     for (size_t i = 0; i < ARRAY_LEN(thinks); i++)
-        if (view_has(template_text, thinks[i].open) || view_has(template_text, thinks[i].close))
+        if (thinks[i].mark ? view_has(template_text, thinks[i].mark)
+                           : view_has(template_text, thinks[i].open) ||
+                                 view_has(template_text, thinks[i].close))
             return &thinks[i];
     return NULL;
+}
+
+bool split_marks(const char *const *list, struct view text)
+{
+    for (; list && *list; list++)
+        if (view_find(view_of(*list), text, 0) >= 0)
+            return true;
+    return false;
 }
 
 static bool is_space(char c)
@@ -108,6 +122,16 @@ int split_phase(const struct chat_split *s)
 void split_set_phase(struct chat_split *s, int phase)
 {
     s->phase = phase;
+}
+
+int split_part(const struct chat_split *s)
+{
+    return s->part;
+}
+
+void split_set_part(struct chat_split *s, int part)
+{
+    s->part = part;
 }
 
 struct str *split_name(struct chat_split *s)
@@ -234,6 +258,7 @@ static void enter_call(struct chat_split *s, size_t which, const char *marker)
 {
     s->mode = SPLIT_CALL;
     s->which = which;
+    s->bare = !marker;
     s->calls_before = s->n_calls;
     split_again(s);
     if (marker)
@@ -253,14 +278,21 @@ static bool run_start(struct chat_split *s, bool at_end)
     if (rest.len == 0 && !at_end)
         return false;
     if (s->think && s->split_reasoning) {
-        struct view open = view_of(s->think->open);
+        struct view open = view_of(s->think->open), close = view_of(s->think->close);
 
         if (view_starts(rest, open)) {
             split_consume(s, space + open.len);
             s->mode = SPLIT_REASONING;
             return true;
         }
-        if (!at_end && view_starts(open, rest))
+        /* Nothing was thought: some begin so where the prompt has closed the reasoning already. */
+        if (view_starts(rest, close)) {
+            split_consume(s, space + close.len);
+            split_end_reasoning(s);
+            s->mode = SPLIT_TEXT;
+            return true;
+        }
+        if (!at_end && (view_starts(open, rest) || view_starts(close, rest)))
             return false;
     }
     s->mode = SPLIT_TEXT;
@@ -340,7 +372,8 @@ static bool run_call(struct chat_split *s, bool at_end)
 
     if (step == CALL_MORE && !at_end)
         return false;
-    if (step != CALL_DONE && s->n_calls == s->calls_before) {
+    if (step != CALL_DONE && !s->in_call &&
+        (s->n_calls == s->calls_before || call_json_is_open(&s->json))) {
         back_to_content(s);
     } else {
         split_end_call(s);

@@ -42,6 +42,8 @@ struct chat_split {
     struct str raw;      /* consumed since the marker, while it may turn out to be no call */
     size_t which;        /* marker that began the call */
     int phase;
+    int part;
+    bool bare;    /* the call that is read began without a marker */
     bool in_call; /* CHAT_CALL is out, CHAT_CALL_END is not */
     bool split_reasoning;
     unsigned n_calls;
@@ -56,7 +58,11 @@ struct chat_split {
 
 /* The reasoning markers a template knows, or NULL. */
 const struct chat_think *split_think_of(struct view template_text);
+/* Whether text is one of the markers of a list, or part of one; list may be NULL. */
+bool split_marks(const char *const *list, struct view text);
 /* Feeds one byte; true when the value ends (with this byte, or before it: *ret_before). */
 bool json_scan_byte(struct json_scan *scan, char c, bool *ret_before);
+/* Whether an object has begun that is no call yet. */
+bool call_json_is_open(const struct call_json *j);
 void call_json_reset(struct call_json *j);
 void call_json_clear(struct call_json *j);

@@ -148,11 +148,13 @@ static void begin_split(struct output *o)
         o->split = chat_split_create(o->task->work.slot->chat, &so, on_part, o);
 }
 
+static bool shows(const void *chat, struct view token)
+{
+    return chat_template_shows(chat, token);
+}
+
 void output_begin(struct output *o, unsigned choice)
 {
-    bool show_special =
-        o->task->req->kind == REQUEST_CHAT && chat_template_needs_special(o->task->work.slot->chat);
-
     o->choice = choice;
     o->fed_bytes = o->sent_bytes = 0;
     o->n_waiting = 0;
@@ -163,7 +165,11 @@ void output_begin(struct output *o, unsigned choice)
     begin_split(o);
     detok_clear(&o->detok);
     if (o->tokenizer)
-        detok_init(&o->detok, o->tokenizer, show_special);
+        detok_init(&o->detok, o->tokenizer, false);
+    if (o->split) {
+        o->detok.shows = shows;
+        o->detok.shows_arg = o->task->work.slot->chat;
+    }
 }
 
 /* Text that has passed the stop strings. */

@@ -159,11 +159,20 @@ void detok_clear(struct detok *d)
     str_clear(&d->held);
 }
 
+static bool shows(const struct detok *d, int32_t id)
+{
+    const struct tokenizer *t = d->tokenizer;
+
+    return d->show_special ||
+           (d->shows && id >= 0 && (size_t)id < t->n_vocab && (t->attrs[id] & ATTR_CONTROL) &&
+            d->shows(d->shows_arg, tokenizer_text(t, id)));
+}
+
 void detok_feed(struct detok *d, int32_t id, struct str *out)
 {
     size_t tail;
 
-    tokenizer_piece(d->tokenizer, id, d->show_special, &d->held);
+    tokenizer_piece(d->tokenizer, id, shows(d, id), &d->held);
     if (!d->held.len)
         return;
     tail = utf8_incomplete_tail(d->held.p, d->held.len);

@@ -29,6 +29,12 @@ static const char *const marks[] = {
     "<|START_ACTION|> <|START_THINKING|>",
     "<|tool_call_start|>",
     "'<function=' <|start_header_id|>",
+    "'<think{}>' '<tool_sep{}>' '<arg_key{}>'",
+    "<|open|> <|close|> <|end_of_msg|>",
+    "<|tools_prefix|> <|inner_prefix|>",
+    "<tool_calls> [BEGIN FINAL RESPONSE]",
+    ">>>all <|start_header_id|>",
+    "<atem:function_calls>",
 };
 
 static struct chat_template *templates[ARRAY_LEN(marks)];
@@ -87,6 +93,18 @@ static void start(void)
     tools = json_pack("[{s:{s:s}}]", "function", "name", "f");
 }
 
+/* Dialects whose markers are no content wherever they stand. */
+static bool rewrites(const char *dialect)
+{
+    static const char *const names[] = {"gptoss",  "muse",    "functionary_all", "command_r",
+                                        "kimi_k3", "apertus", "apriel"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(dialect, names[i]) == 0)
+            return true;
+    return false;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct chat_template *t;
@@ -105,8 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     str_clear(&whole);
     str_clear(&pieces);
     /* With nothing to look for, what goes in comes out. */
-    if (text.len && strcmp(chat_template_dialect(t), "gptoss") != 0 &&
-        strcmp(chat_template_dialect(t), "command_r") != 0) {
+    if (text.len && !rewrites(chat_template_dialect(t))) {
         whole = split(t, text, data[1] % 7 + 1, false, NULL);
         FUZZ_REQUIRE(whole.len == text.len + 3 && memcmp(whole.p + 3, text.p, text.len) == 0);
         str_clear(&whole);

@@ -22,7 +22,7 @@ static const struct {
 } sections[] = {
     {"models", kit_models},       {"tok", kit_tok},     {"chat", kit_chat},
     {"blocks", kit_blocks},       {"quant", kit_quant}, {"sampler", kit_sampler},
-    {"malformed", kit_malformed}, {"text", kit_text},
+    {"malformed", kit_malformed}, {"text", kit_text},   {"dialects", kit_dialects},
 };
 
 static int is_wanted(const char *only, const char *name)

@@ -40,6 +40,8 @@ uint8_t *kit_hex(const char *text, size_t *ret_n);
 int kit_blocks(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_sampler(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_chat(const char *kit_dir, const char *match, struct kit_result *r);
+/* The answers that templates write, taken apart again. */
+int kit_dialects(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_tok(const char *kit_dir, const char *match, struct kit_result *r);
 int kit_malformed(const char *kit_dir, const char *match, struct kit_result *r);
 /* Whole models: logits, greedy continuations, batches against single tokens. */

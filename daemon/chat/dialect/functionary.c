@@ -4,6 +4,7 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<function=", NULL};
+static const char *const marks[] = {"</function>", NULL};
 
 static bool detect(struct view template_text)
 {
@@ -46,5 +47,6 @@ const struct chat_dialect chat_dialect_functionary = {
     .rank = 35,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

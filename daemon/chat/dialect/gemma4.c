@@ -132,6 +132,8 @@ static bool step_word(struct chat_split *s)
     value = json_loadb(word.p, word.len, JSON_DECODE_ANY, NULL);
     if (value)
         split_arguments(s, word);
+    else if (view_is(word, "None")) /* as its template writes what is null */
+        split_arguments(s, VIEW("null"));
     else
         give_string(s, word, "");
     json_decref(value);

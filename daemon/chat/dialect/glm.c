@@ -2,6 +2,8 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<tool_call>", NULL};
+static const char *const marks[] = {"<arg_key>",    "</arg_key>",   "<arg_value>",
+                                    "</arg_value>", "</tool_call>", NULL};
 
 static const struct tag_syntax syntax = {
     .key_open = "<arg_key>",
@@ -27,5 +29,6 @@ const struct chat_dialect chat_dialect_glm = {
     .rank = 30,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

@@ -7,6 +7,8 @@
 
 #include "daemon/chat/dialect.h"
 
+#define MAX_HEADER 192
+
 static bool detect(struct view template_text)
 {
     return view_has(template_text, "<|channel|>") && view_has(template_text, "<|message|>");
@@ -65,6 +67,13 @@ static bool step_header(struct chat_split *s, bool at_end)
     struct view held = split_held(s);
     struct view header, name;
 
+    if (at > MAX_HEADER || (at < 0 && held.len > MAX_HEADER + strlen(message[0]))) {
+        /* Text without a message; its own marker would be found again. */
+        split_content(s, view_sub(held, 0, 1));
+        split_consume(s, 1);
+        split_set_phase(s, CONTENT);
+        return true;
+    }
     if (at < 0) {
         /* A header that was cut off is no content. */
         if (at_end)

@@ -2,6 +2,7 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<tool_call>", NULL};
+static const char *const marks[] = {"</tool_call>", NULL};
 
 static bool detect(struct view template_text)
 {
@@ -32,5 +33,6 @@ const struct chat_dialect chat_dialect_hermes = {
     .rank = 50,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

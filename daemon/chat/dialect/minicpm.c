@@ -2,6 +2,7 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<function name=\"", NULL};
+static const char *const marks[] = {"<param name=", "</param>", "</function>", NULL};
 
 static const struct tag_syntax syntax = {
     .name_close = "\">",
@@ -28,5 +29,6 @@ const struct chat_dialect chat_dialect_minicpm = {
     .rank = 30,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

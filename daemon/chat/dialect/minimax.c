@@ -2,6 +2,8 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<minimax:tool_call>", NULL};
+static const char *const marks[] = {"</minimax:tool_call>", "<invoke name=", "</invoke>",
+                                    "<parameter name=",     "</parameter>",  NULL};
 
 static const struct tag_syntax syntax = {
     .call_open = "<invoke name=\"",
@@ -30,5 +32,6 @@ const struct chat_dialect chat_dialect_minimax = {
     .rank = 30,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

@@ -2,6 +2,7 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<TOOLCALL>", NULL};
+static const char *const marks[] = {"</TOOLCALL>", NULL};
 
 static bool detect(struct view template_text)
 {
@@ -38,5 +39,6 @@ const struct chat_dialect chat_dialect_nemotron = {
     .rank = 20,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

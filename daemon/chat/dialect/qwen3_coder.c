@@ -5,6 +5,9 @@
 #include "daemon/chat/dialect.h"
 
 static const char *const opens[] = {"<tool_call>", "<seed:tool_call>", NULL};
+static const char *const marks[] = {
+    "</tool_call>", "</seed:tool_call>", "<function=", "</function>",
+    "<parameter=",  "</parameter>",      NULL};
 
 #define SYNTAX(block)                                                                              \
     {                                                                                              \
@@ -30,5 +33,6 @@ const struct chat_dialect chat_dialect_qwen3_coder = {
     .rank = 30,
     .detect = detect,
     .opens = opens,
+    .marks = marks,
     .call = call,
 };

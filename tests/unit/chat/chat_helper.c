@@ -60,6 +60,20 @@ const char *const template_command_r =
     TOOLS LOOP "{{ m.content }}{# <|START_ACTION|> <|START_THINKING|> #}" CALLS "{% endfor %}";
 const char *const template_lfm2 =
     TOOLS LOOP "{{ m.content }}{# <|tool_call_start|> #}" CALLS "{% endfor %}";
+const char *const template_hy3 =
+    TOOLS LOOP "{{ m.content }}{# '<think{}>' '<tool_sep{}>' '<arg_key{}>' #}" CALLS "{% endfor %}";
+const char *const template_kimi_k3 =
+    TOOLS LOOP "{{ m.content }}{# <|open|> <|close|> <|end_of_msg|> #}" CALLS "{% endfor %}";
+const char *const template_apertus =
+    TOOLS LOOP "{{ m.content }}{# <|tools_prefix|> <|inner_prefix|> #}" CALLS "{% endfor %}";
+const char *const template_apriel =
+    TOOLS LOOP "{{ m.content }}{# <tool_calls> [BEGIN FINAL RESPONSE] #}" CALLS "{% endfor %}";
+const char *const template_functionary_all =
+    TOOLS LOOP "{{ m.content }}{# >>>all <|start_header_id|> #}" CALLS "{% endfor %}";
+const char *const template_muse =
+    TOOLS LOOP "{{ m.content }}{# <atem:function_calls> #}" CALLS "{% endfor %}";
+const char *const template_minicpm =
+    TOOLS LOOP "{{ m.content }}{# <function name=\" <param name=\" #}" CALLS "{% endfor %}";
 
 static struct chat_template *create(const char *text)
 {

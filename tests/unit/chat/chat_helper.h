@@ -26,6 +26,11 @@ extern const char *const template_hermes,
                                                             *const template_command_r,
                                                                 *const template_lfm2,
                                                                     *const template_dsml;
+extern const char *const template_hy3,
+    *const template_kimi_k3, *const template_apertus, *const template_apriel,
+                                                          *const template_functionary_all,
+                                                              *const template_muse,
+                                                                  *const template_minicpm;
 
 /* The rendered text, or "error: ...", until the next call. */
 const char *rendered(const char *template_text, const char *messages_json, const char *tools_json);

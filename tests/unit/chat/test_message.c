@@ -141,11 +141,23 @@ static const struct {
     const char *name;
     bool special;
 } dialects[] = {
-    {&template_hermes, "hermes", false},    {&template_gemma, "plain", false},
-    {&template_llama3, "llama3", true},     {&template_mistral, "mistral", true},
-    {&template_deepseek, "deepseek", true}, {&template_gptoss, "gptoss", true},
-    {&template_glm, "glm", false},          {&template_qwen3_coder, "qwen3_coder", false},
-    {&template_kimi, "kimi", true},         {&template_dsml, "deepseek_dsml", true},
+    {&template_hermes, "hermes", false},
+    {&template_gemma, "plain", false},
+    {&template_llama3, "llama3", true},
+    {&template_mistral, "mistral", true},
+    {&template_deepseek, "deepseek", true},
+    {&template_gptoss, "gptoss", true},
+    {&template_glm, "glm", false},
+    {&template_qwen3_coder, "qwen3_coder", false},
+    {&template_kimi, "kimi", true},
+    {&template_dsml, "deepseek_dsml", true},
+    {&template_hy3, "hy3", true},
+    {&template_kimi_k3, "kimi_k3", true},
+    {&template_apertus, "apertus", true},
+    {&template_apriel, "apriel", false},
+    {&template_functionary_all, "functionary_all", false},
+    {&template_muse, "muse", true},
+    {&template_minicpm, "minicpm", false},
 };
 
 START_TEST(the_template_tells_the_dialect)
@@ -155,7 +167,24 @@ START_TEST(the_template_tells_the_dialect)
 
     ck_assert_int_eq(chat_template_create(text, strlen(text), &t, NULL), 0);
     ck_assert_str_eq(chat_template_dialect(t), dialects[_i].name);
-    ck_assert_int_eq(chat_template_needs_special(t), dialects[_i].special);
+    ck_assert_int_eq(chat_template_shows(t, VIEW("<|x|>")), dialects[_i].special);
+    chat_template_destroy(t);
+}
+END_TEST
+
+/* Their tokens are control tokens in some files: hidden, a call would be read as content. */
+START_TEST(the_marks_of_a_dialect_are_shown_and_no_other_control_token)
+{
+    static const char *const shown[] = {
+        "<tool_call>", "</tool_call>", "<function=", "</parameter>", "<think>", "</think>"};
+    struct chat_template *t = NULL;
+
+    ck_assert_int_eq(
+        chat_template_create(template_qwen3_coder, strlen(template_qwen3_coder), &t, NULL), 0);
+    for (size_t i = 0; i < ARRAY_LEN(shown); i++)
+        ck_assert_msg(chat_template_shows(t, view_of(shown[i])), "%s", shown[i]);
+    ck_assert(!chat_template_shows(t, VIEW("<|im_start|>")));
+    ck_assert(!chat_template_shows(t, VIEW("<|fim_prefix|>")));
     chat_template_destroy(t);
 }
 END_TEST
@@ -226,6 +255,7 @@ TCase *tcase_chat_message(void)
     tcase_add_test(tc, a_developer_is_a_system_where_the_template_knows_none);
     tcase_add_loop_test(tc, what_cannot_be_rendered_is_refused_by_name, 0, ARRAY_LEN(refused));
     tcase_add_loop_test(tc, the_template_tells_the_dialect, 0, ARRAY_LEN(dialects));
+    tcase_add_test(tc, the_marks_of_a_dialect_are_shown_and_no_other_control_token);
     tcase_add_test(tc, a_broken_template_is_an_error_of_the_model);
     tcase_add_test(tc, text_of_a_message_is_marked_and_its_role_is_not);
     tcase_add_test(tc, kwargs_cannot_replace_what_the_daemon_sets);

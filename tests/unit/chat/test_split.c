@@ -1,5 +1,7 @@
 /* Answers of every dialect, whole and in pieces of every size, come apart the same way. */
 #include <check.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "common/alloc.h"
 #include "tests/unit/chat/chat_helper.h"
@@ -169,6 +171,88 @@ static const struct {
     {&template_nemotron,
      "<TOOLCALL>[{\"name\": \"f\", \"arguments\": {}}, {\"name\": \"g\"}]</TOOLCALL>",
      "f[{}] g[{}]"},
+    /* hy3, kimi_k3, apertus, apriel, functionary_all, muse, minicpm */
+    {&template_hy3,
+     "<think:opensource>hm</think:opensource>Well.<tool_calls:opensource>\n"
+     "<tool_call:opensource>f<tool_sep:opensource>\n"
+     "<arg_key:opensource>city</arg_key:opensource>\n"
+     "<arg_value:opensource>Bonn</arg_value:opensource>\n</tool_call:opensource>\n"
+     "<tool_call:opensource>g<tool_sep:opensource>\n</tool_call:opensource>\n"
+     "</tool_calls:opensource>",
+     "r(hm) c(Well.) f[{\"city\": \"Bonn\"}] g[{}]"},
+    {&template_hy3,
+     "<tool_calls><tool_call>f<tool_sep><arg_key>n</arg_key><arg_value>7</arg_value></tool_call></"
+     "tool_calls>",
+     "f[{\"n\": 7}]"},
+    {&template_kimi_k3,
+     "<|open|>think<|sep|>hm<|close|>think<|sep|><|open|>response<|sep|>Yes.<|close|>response<|sep|"
+     ">"
+     "<|open|>tools<|sep|><|open|>call tool=\"f\" index=\"1\"<|sep|><|open|>argument key=\"city\" "
+     "type=\"string\"<|sep|>12<|close|>argument<|sep|><|open|>argument key=\"x\" "
+     "type=\"number\"<|sep|>12<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"
+     "<|close|>message<|sep|>",
+     "r(hm) c(Yes.) f[{\"city\": \"12\", \"x\": 12}]"},
+    {&template_kimi_k3, "<|open|>response<|sep|>a <|open b<|close|>response<|sep|>",
+     "c(a <|open b)"},
+    {&template_apertus,
+     "<|inner_prefix|>hm<|inner_suffix|>Ok. <|tools_prefix|>[{\"f\": {\"a\": [1]}}, {\"g\": "
+     "{}}]<|tools_suffix|>done",
+     "r(hm) c(Ok.) f[{\"a\": [1]}] g[{}] c(done)"},
+    {&template_apertus, "<|tools_prefix|>[{f}]", "c(<|tools_prefix|>[{f}])"},
+    {&template_apriel,
+     "Here are my reasoning steps:\nhm\n[BEGIN FINAL RESPONSE]\nOk.\n<tool_calls>[{\"name\": "
+     "\"f\", \"arguments\": {\"a b\": \" c \"}}, {\"name\": \"g\"}]</tool_calls>",
+     "r(hm) c(Ok.) f[{\"a b\": \" c \"}] g[{}]"},
+    {&template_apriel,
+     "<tool_calls>\n{\"name\": \"f\", \"arguments\": {}}\n{\"name\": \"g\", \"arguments\": "
+     "{}}\n</tool_calls> bye",
+     "f[{}] g[{}] c(bye)"},
+    {&template_apriel, "the <tool_calls> tag", "c(the <tool_calls> tag)"},
+    {&template_functionary_all, "all\nHello >> you\n>>>f\n{\"a\": 1}>>>g\n{}",
+     "c(Hello >> you) f[{\"a\": 1}] g[{}]"},
+    {&template_functionary_all, "f\n{\"a\": 1}", "f[{\"a\": 1}]"},
+    {&template_functionary_all, "no header here", "c(no header here)"},
+    {&template_functionary_all, "all\n>>> print(1)\n>>>f\nprint", "c(>>> print(1)\n>>>f\nprint)"},
+    {&template_muse,
+     " to=self<|message|>hm<|eom|><|start|>assistant to=f<|message|><atem:function_calls>\n"
+     "<atem:invoke name=\"f\">\n<atem:parameter name=\"city\">Ulm</atem:parameter>\n"
+     "<atem:parameter name=\"n\">3</atem:parameter>\n</atem:invoke>\n</atem:function_calls>"
+     "<|eom|><|start|>assistant to=user<|message|>Done.",
+     "r(hm) f[{\"city\": \"Ulm\", \"n\": 3}] c(Done.)"},
+    {&template_muse, "no header here", "c(no header here)"},
+    {&template_muse, " to=self", ""},
+    {&template_minicpm,
+     "<function name=\"f\"><param name=\"city\"><![CDATA[a < b]]></param></function>",
+     "f[{\"city\": \"a < b\"}]"},
+    /* values as Python writes them, where they can be nothing else */
+    {&template_qwen3_coder,
+     "<tool_call><function=f><parameter=x>True</parameter><parameter=city>True</parameter>"
+     "<parameter=n>[None, 'a', {'b': 1.5}]</parameter><parameter=y>'text'</parameter></function></"
+     "tool_call>",
+     "f[{\"x\": true, \"city\": \"True\", \"n\": [null,\"a\",{\"b\":1.5}], \"y\": \"'text'\"}]"},
+    {&template_gemma4, "<|tool_call>call:f{a:None}<tool_call|>", "f[{\"a\": null}]"},
+    /* what is cut off or wrong is not lost */
+    {&template_qwen3_coder, "<tool_call><function=f><parameter=city>New Yo",
+     "f[{\"city\": \"New Yo\"]"},
+    {&template_hermes, "<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1, \\",
+     "f[{\"a\": 1, ]"},
+    {&template_hermes, "<tool_call>{\"arguments\": {\"a\": 1}, \"na",
+     "c(<tool_call>{\"arguments\": {\"a\": 1}, \"na)"},
+    {&template_mistral, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}, {\"what\": 1}]",
+     "f[{}] c({\"what\": 1}])"},
+    {&template_llama3, "{\"name\": \"Ada\", \"age\": 36}", "c({\"name\": \"Ada\", \"age\": 36})"},
+    {&template_llama3, "{\"age\": 36, \"name\": \"Ada\"} is the record",
+     "c({\"age\": 36, \"name\": \"Ada\"} is the record)"},
+    {&template_gptoss,
+     "<|channel|>final and then a text that goes on and on without a message, for "
+     "what a model writes is not always what it was taught to write, and a user who "
+     "reads an empty answer cannot know that; so beyond a length that no header has "
+     "it is taken for what it is, a text",
+     "c(<|channel|>final and then a text that goes on and on without a message, for what a model "
+     "writes is not always what it was taught to write, and a user who reads an empty answer "
+     "cannot "
+     "know that; so beyond a length that no header has it is taken for what it is, a text)"},
+    {&template_think, "</think>\n\nYes", "c(Yes)"},
 };
 
 START_TEST(an_answer_comes_apart)
@@ -263,11 +347,40 @@ START_TEST(call_ids_are_nine_letters_and_digits_and_differ)
 }
 END_TEST
 
+/* Text that opens and closes everything in the wrong order, cut off everywhere. */
+START_TEST(no_cut_of_a_hostile_answer_crashes_or_depends_on_its_pieces)
+{
+    static const char *const *const templates[] = {&template_hermes,    &template_llama3,
+                                                   &template_mistral,   &template_deepseek,
+                                                   &template_gptoss,    &template_qwen3_coder,
+                                                   &template_glm,       &template_think,
+                                                   &template_kimi,      &template_nemotron,
+                                                   &template_seed,      &template_gemma4,
+                                                   &template_granite,   &template_functionary,
+                                                   &template_command_r, &template_lfm2,
+                                                   &template_dsml,      &template_hy3,
+                                                   &template_kimi_k3,   &template_apertus,
+                                                   &template_apriel,    &template_functionary_all,
+                                                   &template_muse,      &template_minicpm};
+    const char *template_text = *templates[_i];
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *answer = cases[i].answer;
+        size_t len = strlen(answer), cut = len / 2 + i % 7;
+        char *text = xasprintf("%.*s%s", (int)MIN(cut, len), answer, cases[(i * 7) % 50].answer);
+
+        split(template_text, text);
+        free(text);
+    }
+}
+END_TEST
+
 TCase *tcase_chat_split(void)
 {
     TCase *tc = tcase_create("split");
 
     tcase_add_loop_test(tc, an_answer_comes_apart, 0, ARRAY_LEN(cases));
+    tcase_add_loop_test(tc, no_cut_of_a_hostile_answer_crashes_or_depends_on_its_pieces, 0, 24);
     tcase_add_test(tc, without_tools_nothing_is_a_call);
     tcase_add_test(tc, a_prompt_may_have_opened_the_reasoning);
     tcase_add_test(tc, a_prompt_that_closed_it_opens_nothing);

@@ -149,6 +149,32 @@ START_TEST(a_stream_continues_a_text_so_its_first_space_stays)
 }
 END_TEST
 
+static bool is_wanted(const void *wanted, struct view text)
+{
+    return view_is(text, wanted);
+}
+
+START_TEST(a_stream_shows_those_control_tokens_that_are_asked_for)
+{
+    struct tokenizer *t = make_bpe("qwen2");
+    struct str out = {0};
+    struct detok d;
+
+    for (int wanted = 0; wanted < 2; wanted++) {
+        str_truncate(&out, 0);
+        detok_init(&d, t, false);
+        d.shows = is_wanted;
+        d.shows_arg = wanted ? "<|x|>" : "<|y|>";
+        detok_feed(&d, 97, &out);
+        detok_feed(&d, 256, &out);
+        ck_assert_str_eq(str_text(&out), wanted ? "a<|x|>" : "a");
+        detok_clear(&d);
+    }
+    str_clear(&out);
+    tokenizer_destroy(t);
+}
+END_TEST
+
 TCase *tcase_tokenizer_detok(void);
 TCase *tcase_tokenizer_detok(void)
 {
@@ -159,5 +185,6 @@ TCase *tcase_tokenizer_detok(void)
     tcase_add_test(tc, the_space_that_encoding_puts_first_is_taken_away_again);
     tcase_add_test(tc, a_stream_holds_back_what_is_not_yet_a_character);
     tcase_add_test(tc, a_stream_continues_a_text_so_its_first_space_stays);
+    tcase_add_test(tc, a_stream_shows_those_control_tokens_that_are_asked_for);
     return tc;
 }
