@@ -312,7 +312,8 @@ static bool check_GLU(const struct op *op, struct err *err)
     bool up = op->src[1].fmt != NULL;
 
     NEED((unsigned)op->p.glu.act <= OP_ACT_NONE, "its activation is unknown");
-    NEED(up || op->p.glu.act == OP_ACT_RELU2 || op->p.glu.act == OP_ACT_GELU,
+    NEED(up || op->p.glu.act == OP_ACT_RELU2 || op->p.glu.act == OP_ACT_GELU ||
+             op->p.glu.act == OP_ACT_SIGMOID,
          "it has no second factor");
     return check_rows(op, &op->dst[0], n, "the output", err) &&
            check_rows(op, &op->src[0], n, "the gate", err) &&
@@ -466,6 +467,47 @@ static bool check_DELTA(const struct op *op, struct err *err)
            check_rows(op, &op->src[3], decays, "the decays", err) &&
            check_rows(op, &op->src[4], heads, "the rates", err) &&
            check_state(op, &op->src[5], k, v, heads, err);
+}
+
+static bool check_SHIFT(const struct op *op, struct err *err)
+{
+    const struct tensor *kept = &op->src[1];
+    size_t n = op->dst[0].n[0];
+
+    NEED(is_f32(kept) && kept->n[1] >= 1, "it keeps no input");
+    NEED(op->p.shift.column <= kept->n[0] && n <= kept->n[0] - op->p.shift.column,
+         "%zu columns from %u do not lie in the %zu kept", n, op->p.shift.column, kept->n[0]);
+    return check_map(op, err);
+}
+
+static bool check_LERP(const struct op *op, struct err *err)
+{
+    size_t n = op->dst[0].n[0];
+
+    return check_map(op, err) && check_rows(op, &op->src[1], n, "the second input", err) &&
+           check_rows(op, &op->src[2], n, "the share", err);
+}
+
+static bool check_WKV(const struct op *op, struct err *err)
+{
+    static const char *const inputs[] = {"the receptances", "the decays", "the keys", "the values",
+                                         "the rates"};
+    static const char *const columns[] = {"the numbers of keys to remove",
+                                          "the numbers of keys to write", "the bonus"};
+    size_t heads = op->p.wkv.n_heads, dim = op->p.wkv.head_dim, n = heads * dim;
+
+    NEED(heads && dim, "%zu heads of %zu", heads, dim);
+    for (int i = 0; i < 5; i++)
+        if (!check_rows(op, &op->src[i], n, inputs[i], err))
+            return false;
+    for (int i = 0; i < 3; i++) {
+        NEED(op->src[5 + i].fmt, "%s are missing", columns[i]);
+        if (!check_vector(op, &op->src[5 + i], n, columns[i], err))
+            return false;
+    }
+    return check_rows(op, &op->dst[0], n, "the output", err) &&
+           check_rows(op, &op->dst[1], n, "the bonus of values", err) &&
+           check_state(op, &op->src[8], dim, dim, heads, err);
 }
 
 static bool check_SSM(const struct op *op, struct err *err)

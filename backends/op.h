@@ -162,6 +162,12 @@ union op_params {
         unsigned column; /* of the inputs kept, for the first of src0 */
     } conv;
     struct op_delta_params delta;
+    struct {
+        unsigned column; /* of the inputs kept, for the first of src0 */
+    } shift;
+    struct {
+        unsigned n_heads, head_dim;
+    } wkv;
     struct op_ssm_params ssm;
 };
 

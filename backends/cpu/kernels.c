@@ -37,6 +37,7 @@ enum {
 #define TWIN_OF_exp_mul(fmt)     exp_mul_##fmt##_scalar
 #define TWIN_OF_conv(fmt)        conv_##fmt##_scalar
 #define TWIN_OF_delta(fmt)       delta_##fmt##_scalar
+#define TWIN_OF_wkv(fmt)         wkv_##fmt##_scalar
 #define TWIN_OF_ssm(fmt)         ssm_##fmt##_scalar
 #define TWIN_OF_softmax(fmt)     softmax_##fmt##_scalar
 #define TWIN_OF_rope(fmt)        rope_##fmt##_scalar
@@ -88,6 +89,7 @@ struct choice {
 #define TAKE_exp_mul(fmt, tier)     c->k->exp_mul = exp_mul_##fmt##_##tier
 #define TAKE_conv(fmt, tier)        c->k->conv = conv_##fmt##_##tier
 #define TAKE_delta(fmt, tier)       c->k->delta = delta_##fmt##_##tier
+#define TAKE_wkv(fmt, tier)         c->k->wkv = wkv_##fmt##_##tier
 #define TAKE_ssm(fmt, tier)         c->k->ssm = ssm_##fmt##_##tier
 #define TAKE_softmax(fmt, tier)     c->k->softmax = softmax_##fmt##_##tier
 #define TAKE_rope(fmt, tier)        c->k->rope = rope_##fmt##_##tier

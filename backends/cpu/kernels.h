@@ -219,6 +219,23 @@ struct delta {
 typedef void delta_fn(const struct delta *d);
 
 /*
+ * RWKV-7's rule (Peng et al. 2025, arXiv 2503.14456) on KERNELS_COLS columns of
+ * the state S of a head, for one row:
+ *   a[c] = Σ_i S[i][c] * seen[i]
+ *   S[i][c] = fma(S[i][c], decay[i], fma(a[c], write[i], v[c] * k[i])),  o[c] = Σ_i S[i][c] * r[i]
+ * Both sums in four partials as above.  v of columns past cols is 0.
+ */
+struct wkv {
+    const float *r, *k, *decay, *seen, *write; /* [n] */
+    const float *v;                            /* [cols] */
+    float *state;                              /* [n][KERNELS_COLS] */
+    float *o;                                  /* [cols] */
+    size_t n;
+    size_t cols;
+};
+typedef void wkv_fn(const struct wkv *w);
+
+/*
  * A selective state space (Gu and Dao 2023, arXiv 2312.00752; Dao and Gu 2024,
  * 2405.21060) on KERNELS_COLS columns, row by row:
  *   S[i][c] = fma(S[i][c], decay, b[i] * (x[c] * dt[c])),  y[c] = fma(x[c], d[c], Σ_i S[i][c] * c[i])
@@ -271,6 +288,7 @@ struct kernels {
     exp_mul_fn *exp_mul;
     conv_fn *conv;
     delta_fn *delta;
+    wkv_fn *wkv;
     ssm_fn *ssm;
     softmax_fn *softmax;
     rope_fn *rope;

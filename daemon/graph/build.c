@@ -560,6 +560,73 @@ graph_value graph_delta(struct graph *g, const struct graph_delta *d)
     return y;
 }
 
+graph_value graph_shift(struct graph *g, graph_value x, unsigned column)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_SHIFT, x, g->values[x].width, &n);
+
+    assert(g->layer >= 0 && !g->values[x].out);
+    put_cache(n, 1, REF_CONV);
+    n->op.p.shift.column = column;
+    return y;
+}
+
+static graph_value lerp(struct graph *g, graph_value x, graph_value y, struct node **ret)
+{
+    graph_value z;
+
+    x = graph_like(g, x, y);
+    y = graph_like(g, y, x);
+    z = map_value(g, OP_LERP, x, g->values[x].width, ret);
+    put_src(g, *ret, 1, y);
+    return z;
+}
+
+graph_value graph_lerp(struct graph *g, graph_value x, graph_value y, graph_value share)
+{
+    struct node *n;
+    graph_value z = lerp(g, x, y, &n);
+
+    assert(g->values[share].out == g->values[z].out);
+    put_src(g, n, 2, share);
+    return z;
+}
+
+graph_value graph_lerp_by(struct graph *g, graph_value x, graph_value y,
+                          const struct graph_weight *share)
+{
+    struct node *n;
+    graph_value z = lerp(g, x, y, &n);
+
+    put_weight(n, 2, share);
+    return z;
+}
+
+graph_value graph_wkv(struct graph *g, const struct graph_wkv *w, graph_value *ret_bonus)
+{
+    size_t width = (size_t)w->n_heads * w->head_dim;
+    graph_value y = new_value(g, width, ACT_F32, false);
+    struct node *n;
+
+    assert(g->layer >= 0 && !g->values[w->r].out);
+    *ret_bonus = new_value(g, width, ACT_F32, false);
+    n = new_node(g, OP_WKV);
+    put_src(g, n, 0, w->r);
+    put_src(g, n, 1, w->decay);
+    put_src(g, n, 2, w->k);
+    put_src(g, n, 3, w->v);
+    put_src(g, n, 4, w->rate);
+    put_weight(n, 5, w->remove);
+    put_weight(n, 6, w->write);
+    put_weight(n, 7, w->bonus);
+    put_cache(n, 8, REF_STATE);
+    put_dst(g, n, 0, y);
+    put_dst(g, n, 1, *ret_bonus);
+    n->op.p.wkv.n_heads = w->n_heads;
+    n->op.p.wkv.head_dim = w->head_dim;
+    return y;
+}
+
 graph_value graph_rows(struct graph *g, graph_value x)
 {
     graph_value y = g->values[x].narrowed;

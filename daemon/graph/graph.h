@@ -158,6 +158,19 @@ struct graph_delta {
 };
 graph_value graph_delta(struct graph *g, const struct graph_delta *d);
 
+/* The row before each of x: of the first, what the layer keeps, whose columns from `column` on are x's. */
+graph_value graph_shift(struct graph *g, graph_value x, unsigned column);
+/* x + (y - x) * share, rows or the elements of a vector; all rows are cut where x or y is. */
+graph_value graph_lerp(struct graph *g, graph_value x, graph_value y, graph_value share);
+graph_value graph_lerp_by(struct graph *g, graph_value x, graph_value y,
+                          const struct graph_weight *share);
+struct graph_wkv {
+    graph_value r, decay, k, v, rate; /* as in ops.def */
+    const struct graph_weight *remove, *write, *bonus;
+    unsigned n_heads, head_dim;
+};
+graph_value graph_wkv(struct graph *g, const struct graph_wkv *w, graph_value *ret_bonus);
+
 /* The wanted rows of x (the same value again when x has them already). */
 graph_value graph_rows(struct graph *g, graph_value x);
 struct graph_ssm {

@@ -88,7 +88,12 @@ enum dim {
     DIM_SSM_X,     /* ssm_rank + 2 * ssm_state */
     DIM_SSM_GROUPS,
     DIM_SSM_GROUP, /* ssm_inner / ssm_groups */
-    DIM_EMBD3      /* 3 * n_embd */
+    DIM_EMBD3,     /* 3 * n_embd */
+    DIM_LORA_DECAY,
+    DIM_LORA_RATE,
+    DIM_LORA_VALUE,
+    DIM_LORA_GATE,
+    DIM_SIX /* inputs that a row and the one before are mixed to */
 };
 
 enum need {
@@ -104,7 +109,8 @@ enum need {
     NEED_EMBD_LAYER, /* when n_embd_layer is not 0 */
     NEED_ABSORBED,   /* latent attention whose expansion comes in its two parts */
     NEED_EXPANDED,   /* ... or in one */
-    NEED_INDEXER     /* where the layer has one */
+    NEED_INDEXER,    /* where the layer has one */
+    NEED_LATER       /* in all layers but the first */
 };
 
 enum tensor_use {
@@ -117,7 +123,7 @@ struct tensor_row {
     enum tensor_part part;
     enum need need;
     enum tensor_use use;
-    enum dim dims[3];
+    enum dim dims[4];
     unsigned in;            /* kinds of layers that have it (enum layer_kind); 0: all */
     enum tensor_name other; /* a tensor of the layer that serves in its place; name: none */
 };
@@ -136,6 +142,7 @@ struct arch {
     bool no_rope;        /* positions are no part of attention */
     bool longrope;       /* RoPE may have factors for short and for long contexts */
     float swa_rope_base; /* of layers with a window where the file does not say; 0: as the others */
+    bool embed_norm;     /* of what is embedded, besides that of the output */
     bool outer_norms; /* of sums: of what is embedded and what a layer gives; none for the output */
     bool layernorm;   /* norms subtract the mean and may have a bias; else RMS norms */
     bool swa_unscaled;   /* RoPE scaling is for the layers that see all */

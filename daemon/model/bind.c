@@ -64,6 +64,11 @@ uint64_t model_dim(const struct hparams *hp, int layer, enum dim d)
     case DIM_SSM_GROUPS: return hp->ssm_groups;
     case DIM_SSM_GROUP: return hp->ssm_groups ? hp->ssm_inner / hp->ssm_groups : 0;
     case DIM_EMBD3: return (uint64_t)hp->n_embd * 3;
+    case DIM_LORA_DECAY: return hp->lora_decay;
+    case DIM_LORA_RATE: return hp->lora_rate;
+    case DIM_LORA_VALUE: return hp->lora_value;
+    case DIM_LORA_GATE: return hp->lora_gate;
+    case DIM_SIX: return 6;
     case DIM_Q_LORA: return hp->n_q_lora;
     case DIM_KV_LORA: return hp->n_kv_lora;
     case DIM_KV_A: return (uint64_t)hp->n_kv_lora + hp->n_rot;
@@ -116,6 +121,7 @@ bool model_wants(const struct hparams *hp, int layer, const struct tensor_row *r
     case NEED_EMBD_LAYER: return hp->n_embd_layer;
     case NEED_ABSORBED: return hp->absorbed;
     case NEED_EXPANDED: return !hp->absorbed;
+    case NEED_LATER: return layer > 0;
     case NEED_INDEXER: return hp->layers[layer].indexer;
     default: return true;
     }
@@ -130,9 +136,9 @@ static int check_shape(const struct hparams *hp, int layer, const struct tensor_
                        const struct gguf_tensor *t, const char *text, struct err *err)
 {
     for (int d = 0; d < 4; d++) {
-        uint64_t want = d < 3 ? model_dim(hp, layer, row->dims[d]) : 1;
+        uint64_t want = model_dim(hp, layer, row->dims[d]);
 
-        if (t->dims[d] != want && (d > 2 || row->dims[d] != DIM_ANY))
+        if (t->dims[d] != want && row->dims[d] != DIM_ANY)
             return err_set_param(err, ERR_FORMAT, text,
                                  "tensor '%s' has %llu in dimension %d, but the metadata says %llu",
                                  text, (unsigned long long)t->dims[d], d, (unsigned long long)want);

@@ -15,6 +15,7 @@ static const struct {
     {OP_SPARSE, "attention to chosen positions"},
     {OP_DELTA, "delta rule"},
     {OP_SSM, "state space"},
+    {OP_WKV, "time mix"},
     {OP_MOE, "experts"},
 };
 

@@ -99,6 +99,8 @@ struct hparams {
     uint32_t ssm_in_width;  /* columns of what goes into a recurrent layer; set by check() */
     uint32_t full_interval; /* every so manieth layer has attention, the others are recurrent */
     uint32_t ssm_conv, ssm_inner, ssm_state, ssm_rank, ssm_groups; /* as in the file */
+    uint32_t lora_decay, lora_rate, lora_value, lora_gate; /* widths of RWKV's small projections */
+    uint32_t n_shift; /* parts of a layer that see the row before */
     /* What a recurrent layer keeps; set by check() of its family. */
     uint32_t conv_rows, conv_width, state_heads, state_rows, state_cols;
     struct hparams_layer layers[HPARAMS_MAX_LAYERS];

@@ -42,6 +42,7 @@ union kernel {
     exp_mul_fn *exp_mul;
     conv_fn *conv;
     delta_fn *delta;
+    wkv_fn *wkv;
     ssm_fn *ssm;
     softmax_fn *softmax;
     rope_fn *rope;
@@ -145,6 +146,7 @@ int check_softplus(const struct row *r);
 int check_exp_mul(const struct row *r);
 int check_conv(const struct row *r);
 int check_delta(const struct row *r);
+int check_wkv(const struct row *r);
 int check_ssm(const struct row *r);
 int check_softmax(const struct row *r);
 int check_rope(const struct row *r);

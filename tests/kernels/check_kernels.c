@@ -98,6 +98,10 @@
     {                                                                                              \
         .delta = delta_##fmt##_scalar                                                              \
     }
+#define TWIN_OF_wkv(fmt)                                                                           \
+    {                                                                                              \
+        .wkv = wkv_##fmt##_scalar                                                                  \
+    }
 #define TWIN_OF_ssm(fmt)                                                                           \
     {                                                                                              \
         .ssm = ssm_##fmt##_scalar                                                                  \

@@ -149,6 +149,41 @@ int check_delta(const struct row *r)
     return bad;
 }
 
+static int try_wkv(const struct row *r, size_t n, size_t cols)
+{
+    struct guard g[6];
+    struct pair p;
+    struct wkv w = {.r = guarded(&g[0], n),
+                    .k = guarded(&g[1], n),
+                    .decay = guarded(&g[2], n),
+                    .seen = guarded(&g[3], n),
+                    .write = guarded(&g[4], n),
+                    .v = guarded(&g[5], cols),
+                    .n = n,
+                    .cols = cols};
+
+    pair_init(&p, n * KERNELS_COLS, cols);
+    for (int i = 0; i < 2; i++) {
+        w.state = p.state[i];
+        w.o = p.out[i];
+        (i ? r->twin : r->kernel).wkv(&w);
+    }
+    for (int i = 0; i < 6; i++)
+        guard_clear(&g[i]);
+    return pair_end(r, &p, n);
+}
+
+int check_wkv(const struct row *r)
+{
+    static const size_t sizes[] = {1, 3, 4, 7, 16, 33, 64, 128};
+    int bad = 0;
+
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]) && !bad; s++)
+        for (size_t cols = 1; cols <= KERNELS_COLS && !bad; cols++)
+            bad = try_wkv(r, sizes[s], cols);
+    return bad;
+}
+
 static int try_ssm(const struct row *r, size_t n, size_t cols, size_t rows, bool each)
 {
     struct guard g[7];

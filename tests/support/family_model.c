@@ -352,7 +352,7 @@ static void write_numbers(const struct maker *k, const struct tensor_row *row, c
                           unsigned n_dims, const uint64_t *dims)
 {
     const struct format *f = k->o->fmt ? k->o->fmt : format_of(FORMAT_f32);
-    size_t n = dims[0] * dims[1] * dims[2];
+    size_t n = dims[0] * dims[1] * dims[2] * dims[3];
     float *x;
     void *packed;
 
@@ -377,10 +377,10 @@ static void write_numbers(const struct maker *k, const struct tensor_row *row, c
 static void write_row(struct maker *k, const struct tensor_row *row, int layer, const char *text)
 {
     bool of_tensor = k->o->fault > FAMILY_SOUND && k->o->fault < FAMILY_NO_KEY;
-    uint64_t dims[3];
+    uint64_t dims[4];
     unsigned n_dims = 1;
 
-    for (unsigned d = 0; d < 3; d++) {
+    for (unsigned d = 0; d < 4; d++) {
         dims[d] = model_dim(&k->hp, layer, row->dims[d]);
         n_dims = row->dims[d] != DIM_NONE ? d + 1 : n_dims;
     }

@@ -1,7 +1,10 @@
-/* GLU, ADD, SCALE, SOFTCAP: one output from one element of each input. */
+/* GLU, ADD, SCALE, SOFTCAP, LERP: one output from one element of each input. */
 #include "backends/cpu/ops/elementwise.h"
 
 #include "backends/cpu/math.h"
+#include "common/alloc.h"
+
+const float elementwise_ones[ELEMENTWISE_ONES] = {[0 ... ELEMENTWISE_ONES - 1] = 1.0f};
 
 /* Squared ReLU has no transcendental: the compiler's vectors have these bits too. */
 static void relu2_mul(const float *gate, const float *up, float *y, size_t n)
@@ -13,6 +16,16 @@ static void relu2_mul(const float *gate, const float *up, float *y, size_t n)
     }
 }
 
+/* The sigmoid alone is that of 1. */
+static void sigmoid_mul(const struct kernels *k, const float *gate, const float *up, float *y,
+                        size_t n)
+{
+    if (up)
+        k->sigmoid_mul(gate, up, y, n);
+    for (size_t i = 0; i < n && !up; i += ELEMENTWISE_ONES)
+        k->sigmoid_mul(gate + i, elementwise_ones, y + i, MIN(n - i, (size_t)ELEMENTWISE_ONES));
+}
+
 void glu_row(const struct kernels *k, enum op_act act, const float *gate, const float *up, float *y,
              size_t n)
 {
@@ -21,7 +34,7 @@ void glu_row(const struct kernels *k, enum op_act act, const float *gate, const 
     case OP_ACT_GELU: k->gelu_mul(gate, up, y, n); break;
     case OP_ACT_CLAMPED: k->clamped_mul(gate, up, y, n); break;
     case OP_ACT_RELU2: relu2_mul(gate, up, y, n); break;
-    case OP_ACT_SIGMOID: k->sigmoid_mul(gate, up, y, n); break;
+    case OP_ACT_SIGMOID: sigmoid_mul(k, gate, up, y, n); break;
     case OP_ACT_NONE: k->mul(gate, up, y, n); break;
     }
 }
@@ -80,6 +93,24 @@ static void run_softcap(const struct op *op, const struct part *p)
                       op->dst[0].n[0]);
 }
 
+/* Plain C: a product and two sums have the same bits in all of the compiler's vectors. */
+static void run_lerp(const struct op *op, const struct part *p)
+{
+    const struct tensor *t = &op->src[2];
+    size_t n = op->dst[0].n[0], from, to;
+
+    part_rows(p, &from, &to);
+    for (size_t r = from; r < to; r++) {
+        const float *a = tensor_f32(&op->src[0], r), *b = tensor_f32(&op->src[1], r);
+        const float *share = tensor_f32(t, t->n[1] == 1 ? 0 : r);
+        float *y = tensor_f32(&op->dst[0], r);
+
+        for (size_t i = 0; i < n; i++)
+            y[i] = a[i] + (b[i] - a[i]) * share[i];
+    }
+}
+
+const struct driver driver_LERP = {.run = run_lerp, .by_row = true};
 const struct driver driver_GLU = {.run = run_glu, .by_row = true};
 const struct driver driver_ADD = {.run = run_add, .by_row = true};
 const struct driver driver_SCALE = {.run = run_scale, .by_row = true};

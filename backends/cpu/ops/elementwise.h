@@ -1,10 +1,15 @@
 /*
- * elementwise - what moe needs of the gated activations.
+ * elementwise - what moe and the rules of states need of the gated activations.
  */
 #pragma once
 
 #include "backends/cpu/cpu.h"
 
-/* y = act(gate) * up; up may be NULL for OP_ACT_GELU and OP_ACT_RELU2 (op_check). */
+#define ELEMENTWISE_ONES KERNELS_HEAD_MAX
+
+/* A second factor that changes nothing. */
+extern const float elementwise_ones[ELEMENTWISE_ONES];
+
+/* y = act(gate) * up; up may be NULL for GELU, RELU2 and SIGMOID (op_check). */
 void glu_row(const struct kernels *k, enum op_act act, const float *gate, const float *up, float *y,
              size_t n);

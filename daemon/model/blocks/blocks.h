@@ -20,6 +20,7 @@ struct build {
     graph_value embedded; /* what blk_embed() gave */
     graph_value rope;     /* cos and sin of the batch's positions */
     graph_value chosen;   /* positions by the last indexer */
+    graph_value v_first;  /* values of the first layer of RWKV */
     graph_value rope_swa; /* those of the layers with a window */
 };
 
@@ -102,6 +103,9 @@ graph_value blk_mamba2(struct build *b, int layer, graph_value x);
 graph_value blk_mamba(struct build *b, int layer, graph_value x);
 /* Kimi Delta Attention (Kimi Linear 2025, arXiv 2510.26692): the delta rule with a decay for each key. */
 graph_value blk_kda(struct build *b, int layer, graph_value x);
+/* RWKV-7 (Peng et al. 2025, arXiv 2503.14456): a state, and a feed-forward part; x is normed. */
+graph_value blk_time_mix(struct build *b, int layer, graph_value x);
+graph_value blk_channel_mix(struct build *b, int layer, graph_value x);
 /* LFM2's gated short convolution (arXiv 2511.23404). */
 graph_value blk_shortconv(struct build *b, int layer, graph_value x);
 /* What the layer's kind says: that, or attention with QK-norm. */

@@ -70,7 +70,7 @@ graph_value blk_embed(struct build *b)
         x = graph_add(b->g, x, graph_embed_by(b->g, positions, OP_EMBED_POSITION));
     if (types->t.fmt)
         x = graph_add(b->g, x, graph_embed_by(b->g, types, OP_EMBED_FIRST));
-    if (b->m->arch->outer_norms)
+    if (b->m->arch->outer_norms || b->m->arch->embed_norm)
         x = blk_norm(b, x, TENSOR_TOKEN_EMBD_NORM, -1);
     b->embedded = x;
     return x;

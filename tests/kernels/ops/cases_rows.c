@@ -627,3 +627,31 @@ int cases_ROUTER(int *ret_run)
     }
     return bad;
 }
+
+/* -- LERP ------------------------------------------------------------------------------ */
+
+static double want_lerp(const struct bed *b, int o, size_t r, size_t i)
+{
+    double x = src(b, 0, r, i), share = src(b, 2, b->op.src[2].n[1] == 1 ? 0 : r, i);
+
+    (void)o;
+    return x + ((double)src(b, 1, r, i) - x) * share;
+}
+
+int cases_LERP(int *ret_run)
+{
+    int bad = 0;
+
+    for (int each = 0; each < 2; each++) {
+        struct bed b = {.op = {.kind = OP_LERP}, .nmse = 1e-13, .want = want_lerp, .row_src = 3};
+
+        snprintf(b.what, sizeof(b.what), each ? "by rows" : "by one row");
+        b.row_src |= each ? 4 : 0;
+        for (int i = 0; i < 3; i++)
+            b.op.src[i] = bed_f32(&b, 77, i < 2 || each ? 11 : 1);
+        bed_out(&b, 0, 77, 11);
+        b.run.rows = 11;
+        bad += CHECK(b);
+    }
+    return bad;
+}

@@ -300,3 +300,123 @@ int cases_SSM(int *ret_run)
     }
     return bad;
 }
+
+/* -- WKV ------------------------------------------------------------------------------- */
+
+/* What a head makes of a row, in the paper's own terms. */
+struct wkv_row {
+    double decay, key, removed, rate;
+};
+
+static double wkv_length(const struct bed *b, size_t r, size_t head)
+{
+    size_t n = b->op.p.wkv.head_dim;
+    double sum = 0;
+
+    for (size_t i = head * n; i < (head + 1) * n; i++)
+        sum += pow(src(b, 2, r, i) * vec(b, 5, i), 2);
+    return sqrt(sum);
+}
+
+static struct wkv_row wkv_row(const struct bed *b, size_t r, size_t i, double length)
+{
+    double k = src(b, 2, r, i), rate = sigmoid(src(b, 4, r, i));
+
+    return (struct wkv_row){.decay = exp(-exp(-0.5) * sigmoid(src(b, 1, r, i))),
+                            .key = k * (1 + (rate - 1) * vec(b, 6, i)),
+                            .removed = k * vec(b, 5, i) / length,
+                            .rate = rate};
+}
+
+/* S = S diag(decay) - (S removed) (rate * removed)^T + v key^T, for one column. */
+static void wkv_column(const struct bed *b, double *state, size_t h, size_t c)
+{
+    size_t n = b->op.p.wkv.head_dim, width = b->op.dst[0].n[0], at = h * n + c;
+
+    for (size_t r = 0; r < b->run.rows; r++) {
+        double length = wkv_length(b, r, h), seen = 0, out = 0, bonus = 0;
+
+        for (size_t i = 0; i < n; i++)
+            seen += *state_at(b, state, h, i, c) * wkv_row(b, r, h * n + i, length).removed;
+        for (size_t i = 0; i < n; i++) {
+            struct wkv_row w = wkv_row(b, r, h * n + i, length);
+            double *s = state_at(b, state, h, i, c);
+
+            *s = *s * w.decay - seen * w.rate * w.removed + src(b, 3, r, at) * w.key;
+            out += *s * src(b, 0, r, h * n + i);
+            bonus += w.key * src(b, 0, r, h * n + i) * vec(b, 7, h * n + i);
+        }
+        b->truth[r * width + at] = out;
+        b->truth[(b->run.rows + r) * width + at] = src(b, 3, r, at) * bonus;
+    }
+}
+
+static double want_both(const struct bed *b, int o, size_t r, size_t i)
+{
+    return b->truth[((size_t)o * b->run.rows + r) * b->op.dst[0].n[0] + i];
+}
+
+static int wkv(size_t heads, size_t dim, size_t rows, int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_WKV}, .nmse = 1e-11, .want = want_both, .row_src = 0x1f};
+    size_t width = heads * dim;
+    double *state;
+
+    snprintf(b.what, sizeof(b.what), "%zu heads of %zu, rows=%zu", heads, dim, rows);
+    b.op.p.wkv.n_heads = (unsigned)heads;
+    b.op.p.wkv.head_dim = (unsigned)dim;
+    for (int i = 0; i < 8; i++)
+        b.op.src[i] = bed_f32(&b, width, i < 5 ? rows : 1);
+    b.op.src[8] =
+        bed_state(&b, OP_STATE_COLS, dim, (dim + OP_STATE_COLS - 1) / OP_STATE_COLS, heads);
+    bed_out(&b, 0, width, rows);
+    bed_out(&b, 1, width, rows);
+    b.run.rows = rows;
+    b.truth = bed_alloc(&b, 2 * width * rows * sizeof(double));
+    state = doubles_of_state(&b);
+    for (size_t h = 0; h < heads; h++)
+        for (size_t c = 0; c < dim; c++)
+            wkv_column(&b, state, h, c);
+    return CHECK(b);
+}
+
+int cases_WKV(int *ret_run)
+{
+    static const size_t shapes[][2] = {{3, 64}, {2, 16}, {1, 33}, {5, 8}};
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        bad += wkv(shapes[i][0], shapes[i][1], 1, ret_run);
+        bad += wkv(shapes[i][0], shapes[i][1], 13, ret_run);
+    }
+    return bad;
+}
+
+/* -- SHIFT ----------------------------------------------------------------------------- */
+
+static double want_shift(const struct bed *b, int o, size_t r, size_t i)
+{
+    (void)o;
+    return r ? src(b, 0, r - 1, i)
+             : (double)((const float *)b->initial[0])[b->op.p.shift.column + i];
+}
+
+int cases_SHIFT(int *ret_run)
+{
+    static const size_t shapes[][3] = {{64, 0, 1}, {33, 33, 9}, {200, 7, 30}};
+    int bad = 0;
+
+    for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+        struct bed b = {.op = {.kind = OP_SHIFT}, .want = want_shift, .row_src = 1};
+        size_t n = shapes[i][0], column = shapes[i][1], rows = shapes[i][2];
+
+        snprintf(b.what, sizeof(b.what), "%zu columns from %zu, rows=%zu", n, column, rows);
+        b.op.p.shift.column = (unsigned)column;
+        b.op.src[0] = bed_f32(&b, n, rows);
+        b.op.src[1] = bed_state(&b, column + n + 3, 1, 1, 1);
+        bed_out(&b, 0, n, rows);
+        b.run.rows = rows;
+        bad += CHECK(b);
+    }
+    return bad;
+}
