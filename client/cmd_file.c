@@ -12,7 +12,8 @@ static int run_plan(struct client *c, int argc, char **argv);
 const struct verb verb_show = {"show", "NAME|FILE [--tensors] [--template]",
                                "metadata, tensors and template of a model", "model.show", run_show};
 const struct verb verb_plan = {"plan", "FILE|NAME [--ctx N] [--kv TYPE] [--ram SIZE]",
-                               "will it fit, and where each byte goes", "model.plan", run_plan};
+                               "will it fit, where each byte goes, and how fast will it be", "model.plan",
+                               run_plan};
 
 /* Long values are for --json; people want to see what is there. */
 static void print_value(const char *key, const json_t *value)
@@ -128,6 +129,52 @@ static int run_show(struct client *c, int argc, char **argv)
     return status;
 }
 
+static void print_side(const char *what, const json_t *side)
+{
+    if (json_is_object(side))
+        printf("%s about %.2f tok/s, limited by %s\n", what, number_of(side, "tokens_per_second"),
+               text_of(side, "limit"));
+}
+
+/* Where the hit rate is from, in words. */
+static const char *routing_text(const json_t *speed)
+{
+    const char *from = text_of(speed, "hit_rate_from");
+
+    if (strcmp(from, "running") == 0 || strcmp(from, "recorded") == 0)
+        return format_text("%s of this model, %.0f tokens",
+                           *from == 'r' && from[1] == 'u' ? "by the running curve"
+                                                          : "by the recorded curve",
+                           number_of(speed, "hit_rate_tokens"));
+    return "as if routing were even";
+}
+
+/* How fast, and what a token takes from where. */
+static void print_speed(const char *mode, const json_t *speed)
+{
+    const json_t *token = json_object_get(speed, "per_token");
+
+    printf("mode %s; a token at %.0f takes %s of resident weights, %s of keys and values", mode,
+           number_of(speed, "depth"), size_text(number_of(token, "resident")),
+           size_text(number_of(token, "kv")));
+    if (number_of(token, "streamed") > 0)
+        printf(", %s that stream", size_text(number_of(token, "streamed")));
+    if (number_of(token, "expert_hits") + number_of(token, "expert_misses") > 0)
+        printf(", %s of experts that are there, %s that are read",
+               size_text(number_of(token, "expert_hits")),
+               size_text(number_of(token, "expert_misses")));
+    putchar('\n');
+    if (json_object_get(speed, "hit_rate"))
+        printf("experts hit %.1f %% (%s)\n", 100 * number_of(speed, "hit_rate"),
+               routing_text(speed));
+    print_side("decode", json_object_get(speed, "decode"));
+    print_side("prefill", json_object_get(speed, "prefill"));
+    if (json_is_true(json_object_get(speed, "measured_now")))
+        puts("what this machine can do was measured for it just now, and is kept");
+    if (*text_of(speed, "why"))
+        printf("no speed can be told: %s\n", text_of(speed, "why"));
+}
+
 static int run_plan(struct client *c, int argc, char **argv)
 {
     const char *ram = NULL, *vram = NULL, *kv = NULL;
@@ -168,9 +215,7 @@ static int run_plan(struct client *c, int argc, char **argv)
     printf("  %-12s %12s\n  %-12s %12s\n  %-12s %12s\n  %-12s %12s\n", "ready",
            size_text(number_of(p, "total")), "while loading", size_text(number_of(p, "peak")),
            "floor", size_text(number_of(p, "floor")), "free", size_text(number_of(p, "free")));
-    if (number_of(p, "read_per_token") > 0)
-        printf("mode %s: about %s read for a token where routing is even\n", text_of(p, "mode"),
-               size_text(number_of(p, "read_per_token")));
+    print_speed(text_of(p, "mode"), json_object_get(p, "speed"));
     if (*text_of(p, "advice"))
         printf("%s\n", text_of(p, "advice"));
     json_decref(p);

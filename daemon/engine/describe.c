@@ -5,6 +5,7 @@
 #include "common/json.h"
 #include "daemon/engine/describe.h"
 #include "daemon/engine/engine_priv.h"
+#include "daemon/engine/outlook.h"
 #include "daemon/engine/suspect.h"
 
 /* An array of metadata (a vocabulary) is shown by its first elements. */
@@ -73,25 +74,13 @@ static json_t *head(const struct job *j, const struct model_info *info)
 
 /* -- plan -------------------------------------------------------------------------------------- */
 
-/* What a token reads from the drive: what streams, and experts by chance, as if routing were even. */
-static double read_per_token(const struct model_info *info, const struct model_plan *p)
-{
-    size_t all = info->n_experts * info->n_layers;
-    double share = all ? 1.0 - MIN((double)p->placement.n_slots / (double)all, 1.0) : 0.0;
-
-    if (p->placement.mode == PLACEMENT_ALL || p->placement.mode == PLACEMENT_ROWS)
-        return 0.0;
-    return (double)p->placement.stream_bytes + share * p->expert_bytes_per_token;
-}
-
 /* How it runs when not all is resident. */
-static void add_placement(json_t *o, const struct model_info *info, const struct model_plan *p)
+static void add_placement(json_t *o, const struct model_plan *p)
 {
     json_object_set_new(o, "mode", json_string(placement_mode_name(p->placement.mode)));
     json_object_set_new(o, "all", size_value(p->all));
     json_object_set_new(o, "n_batch", size_value(p->n_batch));
     json_object_set_new(o, "slots", size_value(p->placement.n_slots));
-    json_object_set_new(o, "read_per_token", json_real(read_per_token(info, p)));
 }
 
 static json_t *plan_json(const struct job *j, const struct model_info *info,
@@ -117,23 +106,33 @@ static json_t *plan_json(const struct job *j, const struct model_info *info,
     return o;
 }
 
-int describe_plan(struct engine *e, const struct job *j, json_t **ret, struct err *err)
+int describe_plan(struct engine *e, struct job *j, struct err *err)
 {
     struct model_options opt = {.n_ctx = j->n_ctx, .n_batch = e->opt.n_batch, .n_out = 1};
-    struct model_info info;
+    struct outlook *o = XNEW(struct outlook);
     struct model_plan p;
     struct look l;
     int r = look_open(e, j, &l, err);
 
-    if (r < 0)
+    if (r < 0) {
+        free(o);
         return r;
+    }
     if (j->kv)
         opt.kv = names_kv_format(j->kv, NULL);
-    model_info(l.model, &info);
+    model_info(l.model, &o->info);
     r = model_plan(l.model, &opt, e->opt.backend_ops, e->opt.backend, j->free_bytes, &p, err);
+    if (r >= 0)
+        r = model_work(l.model, &p, opt.kv, e->opt.backend_ops, e->opt.backend, &o->work, err);
     if (r >= 0) {
-        *ret = plan_json(j, &info, &p, opt.kv);
-        add_placement(*ret, &info, &p);
+        o->n_ctx = p.n_ctx;
+        o->n_batch = p.n_batch;
+        o->placement = p.placement;
+        o->result = plan_json(j, &o->info, &p, opt.kv);
+        add_placement(o->result, &p);
+        j->outlook = o;
+    } else {
+        free(o);
     }
     look_close(&l);
     return r;

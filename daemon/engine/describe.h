@@ -13,7 +13,7 @@
 struct engine;
 struct job;
 
-/* Accounts, sum, context and advice of a load within the job's ram_bytes or free_bytes. */
-int describe_plan(struct engine *e, const struct job *j, json_t **ret, struct err *err);
+/* Accounts, sum, context and advice of a load within the job's free_bytes, into its outlook. */
+int describe_plan(struct engine *e, struct job *j, struct err *err);
 /* Metadata, tensors, template, tensors that the architecture does not use. */
 int describe_file(struct engine *e, const struct job *j, json_t **ret, struct err *err);

@@ -53,6 +53,7 @@ bool engine_idle(const struct engine *e)
 
 void engine_destroy(struct engine *e)
 {
+    struct letter *l;
     struct slot *s;
 
     if (!e)
@@ -67,6 +68,8 @@ void engine_destroy(struct engine *e)
         pthread_join(e->thread, NULL);
     }
     reader_stop(e);
+    while ((l = mailbox_take(e->inbox))) /* plans that IO has made since */
+        l->deliver(l, e);
     engine_dispatch(e);
     /* ENGINE has heard of every slot; those that were retired and buried came back by letter. */
     while ((s = e->catalog.first)) {

@@ -11,6 +11,8 @@
 #include "daemon/engine/engine.h"
 #include "daemon/engine/queue.h"
 #include "daemon/engine/work.h"
+#include "daemon/memory/calibrate.h"
+#include "daemon/memory/gauge.h"
 
 /* LOOP: whom the events of a request go to; sink NULL: abandoned. */
 struct ticket {
@@ -25,9 +27,18 @@ struct job_ticket {
     bool abandoned;
 };
 
+/* ENGINE: what is known of the machine. */
+struct rates {
+    bool opened; /* the gauge has been looked up */
+    struct gauge gauge;
+    struct calibration drive; /* the one looked at last, where no state folder keeps it */
+    uint64_t drive_device;    /* st_dev; 0: none */
+};
+
 /* ENGINE. */
 struct worker {
     struct queue queue;
+    struct rates rates;
     struct work *running; /* NULL: none */
     bool stop;
 };
@@ -160,6 +171,7 @@ void jobs_run_load(struct engine *e, struct job *take_job);
 void jobs_unload(struct letter *l, void *engine); /* deliver */
 void jobs_budget(struct letter *l, void *engine); /* deliver */
 void jobs_cache(struct letter *l, void *engine);  /* cache.c: deliver */
+void jobs_plan(struct letter *l, void *engine);   /* outlook.c: deliver */
 void jobs_finish_leaving(struct engine *e, struct slot *s);
 /* The budget is set: says so.  Any thread. */
 void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded);

@@ -8,6 +8,7 @@
 #include "common/units.h"
 #include "daemon/chat/chat.h"
 #include "daemon/engine/engine_priv.h"
+#include "daemon/engine/outlook.h"
 
 /*
  * A model without a configured context takes what is free, if that is at least
@@ -232,6 +233,7 @@ void loader_unload(struct engine *e, struct slot *s, const char *why)
     slot_set_state(&e->catalog, s, MODEL_DRAINING);
     chat_template_destroy(s->chat);
     s->chat = NULL;
+    outlook_remember(e, s);
     model_close(s->model);
     s->model = NULL;
     log_notice("unloaded model", "model='%s' bytes=%s idle=%s: %s", s->name,

@@ -48,9 +48,14 @@ static void on_job(struct letter *l, void *engine)
     if (work_cancelled(&j->work))
         r = err_set(&err, ERR_CANCELLED, "the call was cancelled");
     else if (j->work.kind == WORK_PLAN)
-        r = describe_plan(e, j, &result, &err);
+        r = describe_plan(e, j, &err);
     else
         r = describe_file(e, j, &result, &err);
+    if (r >= 0 && j->outlook) { /* ENGINE says how fast it will be */
+        j->work.letter.deliver = jobs_plan;
+        mailbox_post(e->inbox, &j->work.letter);
+        return;
+    }
     events_job_done(e, j, result, r < 0 ? &err : NULL);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "daemon/engine/outlook.h"
 #include "daemon/engine/work.h"
 
 static const char *const step_names[] = {
@@ -129,5 +130,6 @@ void job_destroy(struct job *j)
     free(j->name);
     free(j->kv);
     free(j->trace);
+    outlook_destroy(j->outlook);
     free(j);
 }

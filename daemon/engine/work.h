@@ -17,6 +17,7 @@
 #include "common/mailbox.h"
 #include "daemon/engine/engine.h"
 
+struct outlook;
 struct slot;
 
 enum work_kind {
@@ -67,7 +68,8 @@ struct job {
     size_t ram_bytes;  /* BUDGET; PLAN: 0 means free_bytes */
     size_t free_bytes; /* PLAN: what the present budget has for it */
     struct bench_spec bench;
-    bool map, curve; /* CACHE */
+    struct outlook *outlook; /* PLAN: what ENGINE needs to say how fast it will be */
+    bool map, curve;         /* CACHE */
     char *trace;     /* CACHE: a file to record to, "" to end it; NULL: as it is */
 };
 

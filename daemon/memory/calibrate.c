@@ -28,7 +28,7 @@
 #define CELLS         (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_CELLS)
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
 #define NEARLY        0.95
-#define STATE_VERSION 1
+#define STATE_VERSION 2
 #define STATE_MAX     16384
 
 const size_t calibrate_sizes[CALIBRATE_SIZES] = {256 << 10, 1 << 20, 2 << 20};
@@ -260,8 +260,8 @@ static void save(const char *dir, const struct calibration *c)
     for (int i = 0; i < CALIBRATE_SIZES; i++)
         for (int k = 0; k < CALIBRATE_DEPTHS; k++)
             json_array_append_new(rates, json_real(c->rates[i][k]));
-    all = json_pack("{s:i, s:b, s:i, s:I, s:f, s:f, s:f, s:f, s:o}", "version", STATE_VERSION,
-                    "direct", c->direct, "window", (int)c->window, "segment_bytes",
+    all = json_pack("{s:i, s:I, s:b, s:i, s:I, s:f, s:f, s:f, s:f, s:o}", "version", STATE_VERSION,
+                    "at", (json_int_t)clock_wall_s(), "direct", c->direct, "window", (int)c->window, "segment_bytes",
                     (json_int_t)c->segment_bytes, "rate", c->rate, "cpu_s_per_gib",
                     c->cpu_s_per_gib, "buffered_rate", c->buffered_rate, "buffered_cpu_s_per_gib",
                     c->buffered_cpu_s_per_gib, "rates", rates);
@@ -277,11 +277,12 @@ static void save(const char *dir, const struct calibration *c)
 /* The fields of a kept file; what is missing or odd makes it worthless. */
 static bool take(const json_t *all, struct calibration *c)
 {
-    int64_t version = 0, window = 0, segment = 0;
+    int64_t version = 0, window = 0, segment = 0, at = 0, now = clock_wall_s();
     const json_t *rates = json_object_get(all, "rates");
 
     if (json_get_int(all, "version", STATE_VERSION, STATE_VERSION, &version, NULL) != 1 ||
-        json_get_bool(all, "direct", &c->direct, NULL) != 1 ||
+        json_get_int(all, "at", 0, INT64_MAX, &at, NULL) != 1 || at > now ||
+        now - at > CALIBRATE_KEPT_S || json_get_bool(all, "direct", &c->direct, NULL) != 1 ||
         json_get_int(all, "window", 1, READER_WINDOW_MAX, &window, NULL) != 1 ||
         json_get_int(all, "segment_bytes", READER_ALIGN, 1 << 30, &segment, NULL) != 1 ||
         json_get_double(all, "rate", 1, 1e15, &c->rate, NULL) != 1 ||
@@ -330,6 +331,16 @@ static bool reads_direct(int fd)
         reader_destroy(r);
     }
     return s.direct;
+}
+
+bool calibrate_known(int fd, const char *state_dir, struct calibration *ret)
+{
+    struct calibration c = {0};
+
+    if (!state_dir || name_drive(fd, &c, NULL) < 0 || !load(state_dir, &c))
+        return false;
+    *ret = c;
+    return true;
 }
 
 int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,

@@ -23,6 +23,8 @@
 
 #define CALIBRATE_BYTES ((size_t)2 << 30)
 #define CALIBRATE_MS    1200
+/* A drive, and what is beside it on a shared one, does not stay what it was. */
+#define CALIBRATE_KEPT_S ((int64_t)30 * 24 * 3600)
 
 struct calibrate_options {
     const char *state_dir; /* NULL: nothing is kept */
@@ -58,6 +60,9 @@ size_t calibrate_staging_bytes(void);
 /* fd: the file to read.  ERR_IO when it cannot be read at all; a state folder that cannot be written is not an error. */
 int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,
                     struct err *err);
+
+/* What is kept of the drive below fd, and nothing is measured.  Any thread. */
+bool calibrate_known(int fd, const char *state_dir, struct calibration *ret);
 
 /* The reader's settings for a drive. */
 struct reader_drive calibrate_reader(const struct calibration *c);

@@ -159,6 +159,22 @@ double curve_hit_rate(const struct curve *c, const unsigned *quotas)
     return all > 0 ? hits / all : -1;
 }
 
+double curve_quota_rate(const struct curve *c, unsigned quota)
+{
+    for (unsigned i = 0; i < c->n_layers; i++)
+        c->quotas[i] = quota;
+    return curve_hit_rate(c, c->quotas);
+}
+
+unsigned curve_most_experts(const struct curve *c)
+{
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < c->n_layers; i++)
+        most = MAX(most, c->layers[i].n_experts);
+    return most;
+}
+
 double curve_tokens(const struct curve *c)
 {
     const struct ghost *g = &c->ghosts[0];

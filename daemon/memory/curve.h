@@ -32,6 +32,10 @@ void curve_note(struct curve *c, unsigned layer, const struct policy_expert *exp
 
 /* Share of the uses that would hit with these quotas (one per layer); −1: nothing noted yet. */
 double curve_hit_rate(const struct curve *c, const unsigned *quotas);
+/* The same with one quota for all layers. */
+double curve_quota_rate(const struct curve *c, unsigned quota);
+/* Experts of the widest layer. */
+unsigned curve_most_experts(const struct curve *c);
 /* How many tokens stand behind it, decayed. */
 double curve_tokens(const struct curve *c);
 

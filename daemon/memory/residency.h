@@ -32,6 +32,7 @@
 #include "common/err.h"
 #include "daemon/gguf/gguf.h"
 #include "daemon/memory/curve.h"
+#include "daemon/memory/curve_profile.h"
 #include "daemon/memory/extent.h"
 #include "daemon/memory/ledger.h"
 #include "daemon/memory/placement.h"
@@ -177,5 +178,7 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
 double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident);
 /* What other sizes of the cache would hit; −1 where nothing is known (no cache, nothing decoded). */
 int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS]);
+/* All of it, for a plan; false when too little is known. */
+bool residency_curve_profile(const struct residency *r, struct curve_profile *ret);
 /* Records the choices of every token from now on; path NULL ends it.  model: its name. */
 int residency_trace(struct residency *r, const char *path, const char *model, struct err *err);

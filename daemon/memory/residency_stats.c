@@ -107,6 +107,11 @@ int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POIN
     return r->curve ? curve_points(r->curve, r->p.slots_bytes, ret) : -1;
 }
 
+bool residency_curve_profile(const struct residency *r, struct curve_profile *ret)
+{
+    return curve_profile_make(r->curve, ret);
+}
+
 int residency_trace(struct residency *r, const char *path, const char *model, struct err *err)
 {
     struct trace_shape shape = {.n_layers = (unsigned)r->in.n_units,

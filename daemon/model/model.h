@@ -99,6 +99,26 @@ void model_layer_kinds(const struct model *m,
 int model_plan(struct model *m, const struct model_options *opt, const struct backend_ops *ops,
                struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err);
 
+/* What the rows of a batch cost: bytes by format, for whoever knows the rates of the machine. */
+struct model_work {
+    double dense[FORMAT_COUNT];   /* of matrices that every row meets */
+    double experts[FORMAT_COUNT]; /* of all experts of all layers */
+    double head_bytes;            /* of the matrix that gives logits, in format head */
+    enum format_id head;
+    size_t n_layers, n_units; /* layers; those of them with experts */
+    size_t n_experts, n_used; /* of a layer; 0: none */
+    const struct format *kv;
+    double kv_bytes, kv_window_bytes; /* of a position: layers that see all, and those with a window */
+    size_t window;
+    size_t kv_rows;     /* query heads that share a key */
+    double state_bytes; /* recurrent, read and written for every row */
+    size_t n_ops;
+};
+/* p: of model_plan; kv as it was planned with, NULL: f16. */
+int model_work(const struct model *m, const struct model_plan *p, const struct format *kv,
+               const struct backend_ops *ops, struct backend *be, struct model_work *ret,
+               struct err *err);
+
 /* Refused (ERR_NOMEM with the plan's sum and advice) before anything is read when it does not fit. */
 int model_load(struct model *m, const struct model_options *opt, struct ledger *l,
                const struct backend_ops *ops, struct backend *be, residency_progress_fn *progress,

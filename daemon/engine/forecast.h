@@ -1,0 +1,56 @@
+/*
+ * forecast - how fast a model will run, from bytes and rates alone.  Pure.
+ *
+ * Decode, one token: the matrices at the rate of their format at one row, keys
+ * and values of the context as matrices of their own, operations at what one
+ * costs, and what misses from the drive: layer by layer while the hits are
+ * computed, or, for dense weights that stream, all the while.  Prefill, a
+ * chunk at a time: the same with as many rows, experts with the rows that fall
+ * to each; what streams and the experts that are not there are read once a
+ * chunk.
+ *
+ * Any thread.
+ */
+#pragma once
+
+#include "daemon/memory/gauge.h"
+#include "daemon/memory/placement.h"
+#include "daemon/model/model.h"
+
+#define FORECAST_DEPTH 512 /* tokens before the one that is decoded, and of the prompt; fewer where the context has fewer */
+
+enum forecast_limit { LIMIT_MEMORY, LIMIT_COMPUTE, LIMIT_DRIVE, LIMIT_WAIT };
+const char *forecast_limit_name(enum forecast_limit l); /* "memory bandwidth", … "per-token wait" */
+
+struct forecast_input {
+    const struct model_work *work;
+    const struct placement *placement;
+    const struct gauge *gauge;
+    size_t n_ctx, n_batch;
+    double drive_rate;    /* bytes a second; 0: not known */
+    double cpu_s_per_gib; /* of reading */
+    double hit_rate;      /* of experts by decode, 0 to 1 */
+};
+
+/* Of one token of decode, or of the whole prompt. */
+struct forecast_side {
+    double per_s;    /* tokens; 0: not known */
+    double matrix_s; /* weights and caches, all that is computed */
+    double ram_s;    /* of it, what memory alone would take */
+    double read_s;   /* the drive is busy */
+    double wait_s;   /* operations and layers that wait for each other */
+    double read_bytes;
+    enum forecast_limit limit;
+};
+
+struct forecast {
+    size_t depth;
+    struct forecast_side decode, prefill;
+};
+
+void forecast(const struct forecast_input *in, struct forecast *ret);
+
+/* Of n slots of units × experts, where nothing is known of the routing: as if it were nearly even. */
+double forecast_even_hits(size_t n_slots, size_t n_units, size_t n_experts, size_t n_used);
+/* Formats whose rates it wants, as bits 1 << id. */
+uint64_t forecast_formats(const struct model_work *w);

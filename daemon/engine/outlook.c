@@ -1,0 +1,284 @@
+/* How fast a plan will be: rates of the machine, measured when they are first wanted; see outlook.h, forecast.h. */
+
+#include "daemon/engine/outlook.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/units.h"
+#include "daemon/engine/engine_priv.h"
+#include "daemon/engine/forecast.h"
+
+void outlook_destroy(struct outlook *o)
+{
+    if (!o)
+        return;
+    json_decref(o->result);
+    free(o);
+}
+
+/* -- what is known of the routing ------------------------------------------------------------ */
+
+struct hits {
+    double rate;
+    const char *from; /* "even", "recorded", "running" */
+    double tokens;
+};
+
+static void key_of(const char *path, size_t file_bytes, char ret[17])
+{
+    snprintf(ret, 17, "%016" PRIx64, hash_bytes_seed(path, strlen(path), file_bytes));
+}
+
+void outlook_remember(const struct engine *e, const struct slot *s)
+{
+    struct curve_profile p;
+    struct model_info info;
+    char key[17];
+
+    if (!e->opt.state_dir || !*e->opt.state_dir || !s->model ||
+        !residency_curve_profile(model_weights(s->model), &p))
+        return;
+    model_info(s->model, &info);
+    key_of(s->path, info.file_bytes, key);
+    curve_profile_save(&p, e->opt.state_dir, key);
+    curve_profile_clear(&p);
+}
+
+static bool find_profile(const struct engine *e, const struct job *j, struct curve_profile *ret,
+                         const char **ret_from)
+{
+    const struct outlook *o = j->outlook;
+    char key[17];
+
+    *ret_from = "running";
+    for (const struct slot *s = e->catalog.first; s; s = s->next)
+        if (s->model && strcmp(s->path, j->target) == 0 &&
+            residency_curve_profile(model_weights(s->model), ret)) {
+            if (ret->n_experts == o->work.n_experts)
+                return true;
+            curve_profile_clear(ret);
+        }
+    *ret_from = "recorded";
+    key_of(j->target, o->info.file_bytes, key);
+    return e->opt.state_dir && *e->opt.state_dir &&
+           curve_profile_load(e->opt.state_dir, key, (unsigned)o->work.n_experts, ret);
+}
+
+static struct hits hits_of(const struct engine *e, const struct job *j)
+{
+    const struct outlook *o = j->outlook;
+    const struct model_work *w = &o->work;
+    struct hits h = {.rate = 1, .from = "even"};
+    struct curve_profile p;
+
+    if (!w->n_units)
+        return h;
+    h.rate = forecast_even_hits(o->placement.n_slots, w->n_units, w->n_experts, w->n_used);
+    if (find_profile(e, j, &p, &h.from)) {
+        h.rate = curve_profile_hits(&p, (double)o->placement.n_slots / (double)w->n_units);
+        h.tokens = p.tokens;
+        curve_profile_clear(&p);
+    } else {
+        h.from = "even";
+    }
+    return h;
+}
+
+/* -- what is known of the machine --------------------------------------------------------------- */
+
+struct machine {
+    double drive_rate, cpu_s_per_gib;
+    bool measured_now;
+    char why[256]; /* what is not known, and why; "" */
+};
+
+static int with_staging(struct engine *e, size_t bytes, const char *what, struct machine *m)
+{
+    struct err err;
+    int r = ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, bytes, what, &err);
+    char need[24];
+
+    if (r < 0)
+        snprintf(m->why, sizeof m->why, "there is no room to measure %s: that takes %s", what,
+                 units_format_size(bytes, need, sizeof need));
+    return r;
+}
+
+static bool may_measure(const struct engine *e, const char *what, struct machine *m)
+{
+    if (!e->worker.running && !e->worker.stop)
+        return true;
+    snprintf(m->why, sizeof m->why, "%s not been measured yet; ask again when nothing runs", what);
+    return false;
+}
+
+static void know_kernels(struct engine *e, uint64_t formats, struct machine *m)
+{
+    struct rates *k = &e->worker.rates;
+    int64_t began_ms = clock_ms();
+    struct err err;
+    int r;
+
+    if (!k->opened)
+        gauge_open(&k->gauge, e->opt.state_dir, e->opt.backend_ops, e->opt.backend);
+    k->opened = true;
+    if (!gauge_lacks(&k->gauge, formats) || !may_measure(e, "the kernels have", m) ||
+        with_staging(e, gauge_staging_bytes(), "the kernels", m) < 0)
+        return;
+    r = gauge_measure(&k->gauge, formats, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
+                      &err);
+    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes());
+    if (r < 0) {
+        snprintf(m->why, sizeof m->why, "the kernels cannot be measured: %.200s", err.text);
+        return;
+    }
+    m->measured_now = true;
+    log_info("measured the kernels", "machine='%s' memory=%.1fGB/s in=%lldms", k->gauge.machine,
+             gauge_ram_rate(&k->gauge) / 1e9, (long long)(clock_ms() - began_ms));
+}
+
+static int measure_drive(struct engine *e, int fd, struct machine *m)
+{
+    struct rates *k = &e->worker.rates;
+    struct calibrate_options o = {.state_dir = e->opt.state_dir};
+    struct err err;
+    int r;
+
+    if (o.state_dir && !*o.state_dir)
+        o.state_dir = NULL;
+    if (!may_measure(e, "the drive has", m))
+        return -ERR_BUSY;
+    r = with_staging(e, calibrate_staging_bytes(), "the drive", m);
+    if (r < 0)
+        return r;
+    r = calibrate_drive(fd, &o, &k->drive, &err);
+    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, calibrate_staging_bytes());
+    if (r < 0) {
+        snprintf(m->why, sizeof m->why, "the drive cannot be measured: %.200s", err.text);
+        return r;
+    }
+    m->measured_now = true;
+    log_info("measured the drive", "%s", k->drive.why);
+    return 0;
+}
+
+static void know_drive(struct engine *e, const char *path, struct machine *m)
+{
+    struct rates *k = &e->worker.rates;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st = {0};
+    int r = 0;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        snprintf(m->why, sizeof m->why, "the file can no longer be opened");
+    else if (k->drive_device != (uint64_t)st.st_dev || k->drive.rate <= 0) {
+        k->drive_device = 0;
+        if (!calibrate_known(fd, e->opt.state_dir, &k->drive))
+            r = measure_drive(e, fd, m);
+        if (r >= 0)
+            k->drive_device = (uint64_t)st.st_dev;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (k->drive_device && k->drive_device == (uint64_t)st.st_dev) {
+        m->drive_rate = k->drive.rate;
+        m->cpu_s_per_gib = k->drive.cpu_s_per_gib;
+    }
+}
+
+/* -- the answer ------------------------------------------------------------------------------------ */
+
+static double total(const double bytes[FORMAT_COUNT])
+{
+    double n = 0;
+
+    for (int f = 0; f < FORMAT_COUNT; f++)
+        n += bytes[f];
+    return n;
+}
+
+/* Bytes that a token takes, by where they come from. */
+static json_t *tiers_json(const struct outlook *o, const struct forecast *f, const struct hits *h)
+{
+    const struct model_work *w = &o->work;
+    bool whole = o->placement.mode == PLACEMENT_ALL || o->placement.mode == PLACEMENT_ROWS;
+    double chosen =
+        w->n_experts ? total(w->experts) * (double)w->n_used / (double)w->n_experts : 0;
+    double stream = whole ? 0 : (double)o->placement.stream_bytes;
+    double hit = whole ? 1 : h->rate;
+    double seen = (double)MIN(f->depth, w->window);
+
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "resident",
+                     total(w->dense) + w->head_bytes - stream, "streamed", stream, "expert_hits",
+                     chosen * hit, "expert_misses", chosen * (1 - hit), "kv",
+                     w->kv_bytes * (double)f->depth + w->kv_window_bytes * seen);
+}
+
+static json_t *side_json(const struct forecast_side *s)
+{
+    if (s->per_s <= 0)
+        return json_null();
+    return json_pack("{s:f, s:s, s:f, s:f, s:f, s:f, s:f}", "tokens_per_second", s->per_s, "limit",
+                     forecast_limit_name(s->limit), "compute_ms", s->matrix_s * 1e3, "memory_ms",
+                     s->ram_s * 1e3, "drive_ms", s->read_s * 1e3, "wait_ms", s->wait_s * 1e3,
+                     "read_bytes", s->read_bytes);
+}
+
+static void add_speed(struct engine *e, struct job *j)
+{
+    struct outlook *o = j->outlook;
+    bool whole = o->placement.mode == PLACEMENT_ALL || o->placement.mode == PLACEMENT_ROWS;
+    struct hits hits = hits_of(e, j);
+    struct machine m = {0};
+    struct forecast f;
+    json_t *speed;
+
+    know_kernels(e, forecast_formats(&o->work), &m);
+    if (!whole)
+        know_drive(e, j->target, &m);
+    forecast(&(struct forecast_input){.work = &o->work,
+                                      .placement = &o->placement,
+                                      .gauge = &e->worker.rates.gauge,
+                                      .n_ctx = o->n_ctx,
+                                      .n_batch = o->n_batch,
+                                      .drive_rate = m.drive_rate,
+                                      .cpu_s_per_gib = m.cpu_s_per_gib,
+                                      .hit_rate = hits.rate},
+             &f);
+    speed = json_pack("{s:I, s:o, s:o, s:o, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
+                      side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token",
+                      tiers_json(o, &f, &hits), "ram_mb_per_s",
+                      gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
+                      m.drive_rate / 1e6, "measured_now", m.measured_now);
+    if (o->work.n_units && !whole) {
+        json_object_set_new(speed, "hit_rate", json_real(hits.rate));
+        json_object_set_new(speed, "hit_rate_from", json_string(hits.from));
+        json_object_set_new(speed, "hit_rate_tokens", json_real(hits.tokens));
+    }
+    json_object_set_new(speed, "why", *m.why ? json_string(m.why) : json_null());
+    json_object_set_new(o->result, "read_per_token", json_real(whole ? 0 : f.decode.read_bytes));
+    json_object_set_new(o->result, "speed", speed);
+}
+
+void jobs_plan(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct job *j = job_of((struct work *)l);
+    json_t *result;
+
+    if (!work_cancelled(&j->work))
+        add_speed(e, j);
+    result = j->outlook->result;
+    j->outlook->result = NULL;
+    events_job_done(e, j, result, NULL);
+}

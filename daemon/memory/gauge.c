@@ -1,0 +1,299 @@
+/* Measuring the kernels and keeping the figures.  See gauge.h. */
+
+#include "daemon/memory/gauge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/formats/act.h"
+#include "common/alloc.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/json.h"
+
+_Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
+
+#define WIDTH         ((size_t)2048) /* a matrix, as models of some billions have them */
+#define HEIGHT        ((size_t)1024)
+#define WEIGHTS_BYTES ((size_t)64 << 20) /* beyond the caches */
+#define ROWS_MAX      ((size_t)256)
+#define OPS_MAX       ((size_t)128)
+#define SMALL_OPS     ((size_t)100)
+#define ROUNDS        5     /* the best counts: noise only slows */
+#define ENOUGH_US     40000 /* of one point */
+#define STATE_VERSION 1
+#define STATE_MAX     ((size_t)64 << 10)
+
+const size_t gauge_rows[GAUGE_POINTS] = {1, 8, 32, ROWS_MAX};
+
+struct bench {
+    const struct backend_ops *ops;
+    struct backend *be;
+    char *weights; /* WEIGHTS_BYTES */
+    char *rows;    /* in, then out */
+    void *scratch;
+    size_t scratch_bytes;
+};
+
+static size_t rows_bytes(void)
+{
+    return ROWS_MAX * (WIDTH + HEIGHT) * sizeof(float);
+}
+
+size_t gauge_staging_bytes(void)
+{
+    /* scratch is packed activations and partial sums: never more than the rows four times */
+    return alloc_page_round(WEIGHTS_BYTES) + alloc_page_round(rows_bytes()) +
+           alloc_page_round(4 * rows_bytes());
+}
+
+static struct op product(const struct bench *b, const struct format *f, size_t at)
+{
+    struct op op = {.kind = OP_MATMUL};
+
+    op.p.matmul.n_weights = 1;
+    op.p.matmul.act = f->act;
+    op.src[0] = tensor_make(format_of(FORMAT_f32), b->rows, WIDTH, ROWS_MAX, 1, 1);
+    op.src[0].stride[1] = act_row_bytes(f->act, WIDTH);
+    op.src[1] = tensor_make(f, b->weights + at, WIDTH, HEIGHT, 1, 1);
+    op.dst[0] = tensor_make(format_of(FORMAT_f32), b->rows + ROWS_MAX * WIDTH * sizeof(float),
+                            HEIGHT, ROWS_MAX, 1, 1);
+    return op;
+}
+
+/* The best time of some runs. */
+static int time_ops(const struct bench *b, const struct op *ops, size_t n, size_t rows,
+                    double *ret_s, struct err *err)
+{
+    struct op_run run = {.rows = rows, .n_out = rows};
+    int64_t best = INT64_MAX, spent = 0;
+
+    for (int i = 0; i < ROUNDS && (i < 2 || spent < ENOUGH_US); i++) {
+        int64_t t0 = clock_us();
+        int r = b->ops->run(b->be, ops, n, &run, b->scratch, err);
+
+        if (r < 0)
+            return r;
+        t0 = clock_us() - t0;
+        spent += t0;
+        best = MIN(best, t0);
+    }
+    *ret_s = (double)MAX(best, (int64_t)1) / 1e6;
+    return 0;
+}
+
+static int measure_format(struct gauge *g, const struct bench *b, enum format_id id,
+                          struct err *err)
+{
+    const struct format *f = format_of(id);
+    size_t bytes = format_row_bytes(f, WIDTH) * HEIGHT;
+    size_t most = MIN(WEIGHTS_BYTES / alloc_page_round(bytes), OPS_MAX);
+    struct op ops[OPS_MAX];
+    int r = 0;
+
+    for (size_t i = 0; i < most; i++)
+        ops[i] = product(b, f, i * alloc_page_round(bytes));
+    if (!most || !b->ops->can(b->be, &ops[0]) ||
+        b->ops->scratch_bytes(b->be, &ops[0], ROWS_MAX) > b->scratch_bytes)
+        return 0;
+    for (int p = 0; p < GAUGE_POINTS && r >= 0; p++) {
+        /* more rows take longer over each byte: as much work, but more than the caches where that counts */
+        size_t n = MAX(most / gauge_rows[p], MIN(most, (size_t)2));
+        double s = 0;
+
+        r = time_ops(b, ops, n, gauge_rows[p], &s, err);
+        g->seconds[id][p] = s / (double)(n * bytes);
+    }
+    g->known[id] = r >= 0;
+    return r;
+}
+
+static int measure_op(struct gauge *g, const struct bench *b, struct err *err)
+{
+    struct op ops[SMALL_OPS];
+    double s = 0;
+    int r;
+
+    for (size_t i = 0; i < SMALL_OPS; i++) {
+        struct tensor row = tensor_make(format_of(FORMAT_f32), b->rows, HEIGHT, 1, 1, 1);
+
+        ops[i] = (struct op){.kind = OP_RMSNORM};
+        ops[i].p.rmsnorm.eps = 1e-6F;
+        ops[i].p.rmsnorm.group = HEIGHT;
+        ops[i].src[0] = row;
+        ops[i].src[1] = row;
+        ops[i].dst[0] = row;
+        ops[i].dst[0].data = b->rows + ROWS_MAX * WIDTH * sizeof(float);
+    }
+    r = time_ops(b, ops, SMALL_OPS, 1, &s, err);
+    g->op_s = s / (double)SMALL_OPS;
+    return r;
+}
+
+/* -- what is kept ------------------------------------------------------------------------ */
+
+static void name_machine(struct gauge *g, const struct backend_ops *ops, struct backend *be)
+{
+    struct str text = {0};
+    struct device d = {0};
+    const char *model = NULL;
+    size_t n = 0;
+
+    ops->describe(be, &d);
+    if (file_read_all("/proc/cpuinfo", (size_t)4 << 20, &text, NULL) >= 0)
+        model = strstr(str_text(&text), "model name");
+    model = model ? strchr(model, ':') : NULL;
+    model = model ? model + 1 + strspn(model + 1, " \t") : "a processor without a name";
+    n = MIN(strcspn(model, "\n"), (size_t)80);
+    snprintf(g->machine, sizeof g->machine, "%.*s, %s", (int)n, model, d.detail);
+    str_clear(&text);
+}
+
+static char *state_path(const char *dir)
+{
+    return xasprintf("%s/kernels.json", dir);
+}
+
+/* One format's figures; what is missing or odd is not known. */
+static void take_format(struct gauge *g, enum format_id id, const json_t *list)
+{
+    if (json_array_size(list) != GAUGE_POINTS)
+        return;
+    for (size_t p = 0; p < GAUGE_POINTS; p++) {
+        g->seconds[id][p] = json_number_value(json_array_get(list, p));
+        if (!(g->seconds[id][p] > 0 && g->seconds[id][p] < 1))
+            return;
+    }
+    g->known[id] = true;
+}
+
+static void take(struct gauge *g, const json_t *all)
+{
+    int64_t version = 0, at = 0, now = clock_wall_s();
+    const char *machine = "";
+    const json_t *formats = json_object_get(all, "seconds");
+    double op_s = 0;
+
+    if (json_get_int(all, "version", STATE_VERSION, STATE_VERSION, &version, NULL) != 1 ||
+        json_get_int(all, "at", 0, INT64_MAX, &at, NULL) != 1 || at > now ||
+        now - at > GAUGE_KEPT_S || json_get_string(all, "machine", &machine, NULL) != 1 ||
+        strcmp(machine, g->machine) != 0)
+        return;
+    if (json_get_double(all, "op_s", 1e-9, 1, &op_s, NULL) == 1)
+        g->op_s = op_s;
+    for (int id = 0; id < FORMAT_COUNT; id++)
+        take_format(g, (enum format_id)id, json_object_get(formats, format_of(id)->name));
+}
+
+void gauge_open(struct gauge *g, const char *dir, const struct backend_ops *ops, struct backend *be)
+{
+    struct str text = {0};
+    json_t *all = NULL;
+    char *path;
+
+    *g = (struct gauge){0};
+    name_machine(g, ops, be);
+    if (!dir || !*dir)
+        return;
+    path = state_path(dir);
+    if (file_read_all(path, STATE_MAX, &text, NULL) >= 0 &&
+        json_parse(str_text(&text), text.len, &all, NULL) >= 0)
+        take(g, all);
+    json_decref(all);
+    str_clear(&text);
+    free(path);
+}
+
+static void save(const struct gauge *g, const char *dir)
+{
+    json_t *formats = json_object(), *all;
+    struct str text = {0};
+    char *path;
+
+    for (int id = 0; id < FORMAT_COUNT; id++) {
+        json_t *list;
+
+        if (!g->known[id])
+            continue;
+        list = json_array();
+        for (int p = 0; p < GAUGE_POINTS; p++)
+            json_array_append_new(list, json_real(g->seconds[id][p]));
+        json_object_set_new(formats, format_of(id)->name, list);
+    }
+    all = json_pack("{s:i, s:I, s:s, s:f, s:o}", "version", STATE_VERSION, "at",
+                    (json_int_t)clock_wall_s(), "machine", g->machine, "op_s", g->op_s, "seconds",
+                    formats);
+    json_dump_to(all, &text);
+    str_addc(&text, '\n');
+    path = state_path(dir);
+    if (file_make_dirs(dir, 0750, NULL) >= 0)
+        file_replace(path, text.p, text.len, 0640, NULL); /* else it is measured again next time */
+    free(path);
+    json_decref(all);
+    str_clear(&text);
+}
+
+/* -- the door ---------------------------------------------------------------------------- */
+
+bool gauge_lacks(const struct gauge *g, uint64_t formats)
+{
+    for (int id = 0; id < FORMAT_COUNT; id++)
+        if (formats >> id & 1 && !g->known[id])
+            return true;
+    return g->op_s <= 0;
+}
+
+int gauge_measure(struct gauge *g, uint64_t formats, const char *dir, const struct backend_ops *ops,
+                  struct backend *be, struct err *err)
+{
+    struct bench b = {.ops = ops, .be = be, .scratch_bytes = 4 * rows_bytes()};
+    int r = 0;
+
+    b.weights = alloc_pages(WEIGHTS_BYTES, 1);
+    b.rows = alloc_pages(rows_bytes(), 1);
+    b.scratch = alloc_pages(b.scratch_bytes, 1);
+    if (!b.weights || !b.rows || !b.scratch)
+        r = err_set(err, ERR_NOMEM, "the kernel has no %zu bytes to measure the kernels with",
+                    gauge_staging_bytes());
+    if (r >= 0) /* a page that was never written is one and the same page of zeros */
+        memset(b.weights, 0, WEIGHTS_BYTES);
+    if (r >= 0 && g->op_s <= 0)
+        r = measure_op(g, &b, err);
+    for (int id = 0; id < FORMAT_COUNT && r >= 0; id++)
+        if (formats >> id & 1 && !g->known[id])
+            r = measure_format(g, &b, (enum format_id)id, err);
+    free_pages(b.weights, WEIGHTS_BYTES);
+    free_pages(b.rows, rows_bytes());
+    free_pages(b.scratch, b.scratch_bytes);
+    if (r >= 0 && dir && *dir)
+        save(g, dir);
+    return r;
+}
+
+double gauge_seconds(const struct gauge *g, enum format_id f, double bytes, double rows)
+{
+    const double *s;
+    int p;
+
+    if (f >= FORMAT_COUNT || !g->known[f])
+        return 0;
+    s = g->seconds[f];
+    for (p = 0; p < GAUGE_POINTS - 1; p++) {
+        double from = (double)gauge_rows[p], to = (double)gauge_rows[p + 1];
+
+        if (rows <= to)
+            return bytes * (s[p] + (s[p + 1] - s[p]) * (MAX(rows, from) - from) / (to - from));
+    }
+    return bytes * s[p] * rows / (double)gauge_rows[p];
+}
+
+double gauge_ram_rate(const struct gauge *g)
+{
+    double best = 0;
+
+    for (int id = 0; id < FORMAT_COUNT; id++)
+        if (g->known[id] && g->seconds[id][0] > 0)
+            best = MAX(best, 1.0 / g->seconds[id][0]);
+    return best;
+}
