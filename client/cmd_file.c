@@ -12,8 +12,8 @@ static int run_plan(struct client *c, int argc, char **argv);
 const struct verb verb_show = {"show", "NAME|FILE [--tensors] [--template]",
                                "metadata, tensors and template of a model", "model.show", run_show};
 const struct verb verb_plan = {"plan", "FILE|NAME [--ctx N] [--kv TYPE] [--ram SIZE]",
-                               "will it fit, where each byte goes, and how fast will it be", "model.plan",
-                               run_plan};
+                               "will it fit, where each byte goes, and how fast will it be",
+                               "model.plan", run_plan};
 
 /* Long values are for --json; people want to see what is there. */
 static void print_value(const char *key, const json_t *value)

@@ -32,7 +32,7 @@ double forecast_even_hits(size_t n_slots, size_t n_units, size_t n_experts, size
 
 uint64_t forecast_formats(const struct model_work *w)
 {
-    uint64_t bits = (uint64_t)1 << w->head | (uint64_t)1 << format_id_of(w->kv);
+    uint64_t bits = (uint64_t)1 << w->head;
 
     for (int f = 0; f < FORMAT_COUNT; f++)
         if (w->dense[f] > 0 || w->experts[f] > 0)
@@ -72,8 +72,8 @@ static double attention_s(const struct forecast_input *in, double depth, double 
     const struct model_work *w = in->work;
     double ram = gauge_ram_rate(in->gauge);
 
-    return gauge_seconds(in->gauge, format_id_of(w->kv), kv_bytes(w, depth),
-                         rows * (double)w->kv_rows) +
+    return gauge_attention_seconds(in->gauge, format_id_of(w->kv), kv_bytes(w, depth),
+                                   rows * (double)w->kv_rows) +
            (ram > 0 ? 2 * rows * w->state_bytes / ram : 0);
 }
 
@@ -164,11 +164,11 @@ static double chunk(const struct forecast_input *in, double rows, double depth,
 
     dense_s = seconds(in->gauge, w->dense, rows) + attention_s(in, depth, rows);
     experts = experts_s(in, rows);
+    dense_s += rows * w->row_bytes * in->gauge->row_byte_s;
     wait = (double)w->n_ops * in->gauge->op_s;
     if (!is_whole(in->placement)) {
-        double there = w->n_units ? (double)in->placement->n_slots /
-                                        (double)(w->n_units * w->n_experts)
-                                  : 1;
+        double there =
+            w->n_units ? (double)in->placement->n_slots / (double)(w->n_units * w->n_experts) : 1;
 
         bytes = (double)in->placement->stream_bytes;
         if (w->n_experts)

@@ -17,7 +17,8 @@
 #include "daemon/memory/placement.h"
 #include "daemon/model/model.h"
 
-#define FORECAST_DEPTH 512 /* tokens before the one that is decoded, and of the prompt; fewer where the context has fewer */
+#define FORECAST_DEPTH                                                                             \
+    512 /* tokens before the one that is decoded, and of the prompt; fewer where the context has fewer */
 
 enum forecast_limit { LIMIT_MEMORY, LIMIT_COMPUTE, LIMIT_DRIVE, LIMIT_WAIT };
 const char *forecast_limit_name(enum forecast_limit l); /* "memory bandwidth", … "per-token wait" */

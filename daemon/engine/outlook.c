@@ -122,8 +122,10 @@ static bool may_measure(const struct engine *e, const char *what, struct machine
     return false;
 }
 
-static void know_kernels(struct engine *e, uint64_t formats, struct machine *m)
+static void know_kernels(struct engine *e, const struct model_work *w, struct machine *m)
 {
+    uint64_t formats = forecast_formats(w);
+    enum format_id cache = format_id_of(w->kv);
     struct rates *k = &e->worker.rates;
     int64_t began_ms = clock_ms();
     struct err err;
@@ -132,11 +134,11 @@ static void know_kernels(struct engine *e, uint64_t formats, struct machine *m)
     if (!k->opened)
         gauge_open(&k->gauge, e->opt.state_dir, e->opt.backend_ops, e->opt.backend);
     k->opened = true;
-    if (!gauge_lacks(&k->gauge, formats) || !may_measure(e, "the kernels have", m) ||
+    if (!gauge_lacks(&k->gauge, formats, cache) || !may_measure(e, "the kernels have", m) ||
         with_staging(e, gauge_staging_bytes(), "the kernels", m) < 0)
         return;
-    r = gauge_measure(&k->gauge, formats, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
-                      &err);
+    r = gauge_measure(&k->gauge, formats, cache, e->opt.state_dir, e->opt.backend_ops,
+                      e->opt.backend, &err);
     ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes());
     if (r < 0) {
         snprintf(m->why, sizeof m->why, "the kernels cannot be measured: %.200s", err.text);
@@ -212,8 +214,7 @@ static json_t *tiers_json(const struct outlook *o, const struct forecast *f, con
 {
     const struct model_work *w = &o->work;
     bool whole = o->placement.mode == PLACEMENT_ALL || o->placement.mode == PLACEMENT_ROWS;
-    double chosen =
-        w->n_experts ? total(w->experts) * (double)w->n_used / (double)w->n_experts : 0;
+    double chosen = w->n_experts ? total(w->experts) * (double)w->n_used / (double)w->n_experts : 0;
     double stream = whole ? 0 : (double)o->placement.stream_bytes;
     double hit = whole ? 1 : h->rate;
     double seen = (double)MIN(f->depth, w->window);
@@ -243,7 +244,7 @@ static void add_speed(struct engine *e, struct job *j)
     struct forecast f;
     json_t *speed;
 
-    know_kernels(e, forecast_formats(&o->work), &m);
+    know_kernels(e, &o->work, &m);
     if (!whole)
         know_drive(e, j->target, &m);
     forecast(&(struct forecast_input){.work = &o->work,

@@ -222,6 +222,8 @@ void program_destroy(struct program *p);
 size_t program_arena_bytes(const struct program *p);
 size_t program_scratch_bytes(const struct program *p);
 size_t program_n_ops(const struct program *p);
+/* What a row takes of memory in ops other than matrices and attention: read and written, between them. */
+size_t program_row_bytes(const struct program *p);
 /* Host memory of the program itself, with all its bindings. */
 size_t program_memory_bytes(const struct program *p);
 

@@ -374,6 +374,26 @@ size_t program_n_ops(const struct program *p)
     return p->n_nodes;
 }
 
+size_t program_row_bytes(const struct program *p)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        const struct node *n = &p->nodes[i];
+
+        if (n->op.kind == OP_MATMUL || n->op.kind == OP_MOE || n->op.kind == OP_ATTENTION ||
+            n->op.kind == OP_SPARSE)
+            continue;
+        for (int d = 0; d < OP_MAX_DST; d++)
+            if (n->dst[d].kind == REF_VALUE)
+                bytes += p->values[n->dst[d].index].row_bytes;
+        for (int s = 0; s < OP_MAX_SRC; s++)
+            if (n->src[s].kind == REF_VALUE)
+                bytes += p->values[n->src[s].index].row_bytes;
+    }
+    return bytes;
+}
+
 size_t program_memory_bytes(const struct program *p)
 {
     return sizeof *p + p->n_nodes * (sizeof *p->nodes + N_BINDINGS * sizeof(struct op)) +

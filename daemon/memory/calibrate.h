@@ -24,7 +24,7 @@
 #define CALIBRATE_BYTES ((size_t)2 << 30)
 #define CALIBRATE_MS    1200
 /* A drive, and what is beside it on a shared one, does not stay what it was. */
-#define CALIBRATE_KEPT_S ((int64_t)30 * 24 * 3600)
+#define CALIBRATE_KEPT_S ((int64_t)7 * 24 * 3600)
 
 struct calibrate_options {
     const char *state_dir; /* NULL: nothing is kept */

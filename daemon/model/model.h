@@ -108,11 +108,13 @@ struct model_work {
     size_t n_layers, n_units; /* layers; those of them with experts */
     size_t n_experts, n_used; /* of a layer; 0: none */
     const struct format *kv;
-    double kv_bytes, kv_window_bytes; /* of a position: layers that see all, and those with a window */
+    double kv_bytes,
+        kv_window_bytes; /* of a position: layers that see all, and those with a window */
     size_t window;
     size_t kv_rows;     /* query heads that share a key */
     double state_bytes; /* recurrent, read and written for every row */
     size_t n_ops;
+    double row_bytes; /* of activations, between the ops that are not matrices */
 };
 /* p: of model_plan; kv as it was planned with, NULL: f16. */
 int model_work(const struct model *m, const struct model_plan *p, const struct format *kv,

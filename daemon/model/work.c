@@ -59,8 +59,7 @@ int model_work(const struct model *m, const struct model_plan *p, const struct f
                struct err *err)
 {
     struct model_work w = {.kv = kv ? kv : format_of(FORMAT_f16), .n_layers = m->hp.n_layers};
-    struct model_options o = {
-        .n_ctx = p->n_ctx, .n_batch = p->n_batch, .n_out = 1, .kv = w.kv};
+    struct model_options o = {.n_ctx = p->n_ctx, .n_batch = p->n_batch, .n_out = 1, .kv = w.kv};
     struct program *program = NULL;
     struct sizes s;
     struct graph *g;
@@ -69,6 +68,7 @@ int model_work(const struct model *m, const struct model_plan *p, const struct f
     if (r < 0)
         return r;
     w.n_ops = program_n_ops(program);
+    w.row_bytes = (double)program_row_bytes(program);
     program_destroy(program);
     w.state_bytes = (double)s.account[ACCOUNT_STATE] / (1 + MODEL_CHECKPOINTS);
     w.n_experts = m->hp.n_expert;
