@@ -8,6 +8,8 @@
 
 /* A layer that waits for experts: submission, wake-up, the last one that computes alone (streaming-trial.md). */
 #define LAYER_WAIT_S 0.25e-3
+/* Experts of the last token that are chosen again beyond chance: little, since nothing is known. */
+#define REUSE 0.1
 /* Of the rate of memory: a kernel that reaches this is held up by memory. */
 #define NEARLY 0.7
 
@@ -20,14 +22,14 @@ const char *forecast_limit_name(enum forecast_limit l)
 
 double forecast_even_hits(size_t n_slots, size_t n_units, size_t n_experts, size_t n_used)
 {
-    double quota;
+    double quota, even;
 
-    if (!n_units || !n_experts)
+    if (!n_units || !n_experts || !n_used)
         return 1;
     quota = (double)n_slots / (double)n_units;
-    /* what the last token used stays first, which an even router chooses again by chance alone */
-    (void)n_used;
-    return fmin(1, quota / (double)n_experts);
+    even = fmin(1, quota / (double)n_experts);
+    /* what the last token used is kept first, if there is room for it, and is chosen again more often than by chance */
+    return even + (1 - even) * REUSE * fmin(1, quota / (double)n_used);
 }
 
 uint64_t forecast_formats(const struct model_work *w)

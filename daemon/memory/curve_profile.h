@@ -13,7 +13,7 @@
 
 #include "daemon/memory/curve.h"
 
-#define CURVE_PROFILE_TOKENS 32 /* fewer say nothing */
+#define CURVE_PROFILE_TOKENS 16 /* fewer say nothing */
 
 struct curve_profile {
     unsigned n_experts;
