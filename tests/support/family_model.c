@@ -140,8 +140,12 @@ static bool has_optional(const struct maker *k, const char *text)
     char head[WORD], rest[WORD];
 
     snprintf(head, sizeof head, "+%s", text);
-    return find_word(k->variant, head, '\0', rest) || find_word(k->family, head, '\0', rest) ||
-           find_word(k->variant, "+*", '\0', rest);
+    if (find_word(k->variant, head, '\0', rest) || find_word(k->variant, "+*", '\0', rest))
+        return true;
+    if (!find_word(k->family, head, '\0', rest))
+        return false;
+    head[0] = '-';
+    return !find_word(k->variant, head, '\0', rest);
 }
 
 static void write_array(struct gguf_writer *w, const char *text, const char *word)
@@ -259,6 +263,8 @@ static void write_others(struct maker *k, const char *words, const char *later)
         if (head >= len || *p == '+')
             continue;
         snprintf(name, sizeof name, "%.*s", (int)head, p);
+        if (strcmp(name, "routers") == 0)
+            continue;
         if ((hparams_reads(k->arch, view_of(name)) && strcmp(name, "rope.scaling.type") != 0) ||
             find_word(later, name, '=', word) || !find_word(words, name, '=', word))
             continue;
@@ -278,6 +284,23 @@ static void write_keys(struct maker *k)
         write_key(k, &k->arch->keys[i]);
     write_others(k, k->family, k->variant);
     write_others(k, k->variant, "");
+}
+
+/* Families that tell layers with experts by their router: those that the words say, else as the keys. */
+static void place_routers(struct maker *k)
+{
+    char word[WORD];
+    const char *p = word;
+
+    if (!find_word(k->variant, "routers", '=', word))
+        return;
+    for (uint32_t i = 0; i < k->hp.n_layers; i++) {
+        k->hp.layers[i].kind &= ~(unsigned)LAYER_MOE;
+        if (*p == '1')
+            k->hp.layers[i].kind |= LAYER_MOE;
+        p += strcspn(p, ",");
+        p += *p == ',';
+    }
 }
 
 /* The numbers of a sound file: read from one whose tensors are only there to be counted. */
@@ -309,6 +332,7 @@ static void read_numbers(struct maker *k)
                 err.text);
         exit(1);
     }
+    place_routers(k);
     gguf_close(g);
     free(path);
     close(fd);

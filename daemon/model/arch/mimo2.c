@@ -48,6 +48,7 @@ static graph_value layer(struct build *b, int i, graph_value x)
 
 const struct arch arch_mimo2 = {
     .name = "mimo2",
+    .swa_unscaled = true,
     .rope = OP_ROPE_NEOX,
     .moe_by_router = true,
     .keys = keys,

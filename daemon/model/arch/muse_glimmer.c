@@ -48,6 +48,7 @@ static graph_value layer(struct build *b, int i, graph_value x)
 
 const struct arch arch_muse_glimmer = {
     .name = "muse-glimmer",
+    .swa_unscaled = true,
     .rope = OP_ROPE_NORM,
     .swa_period = 4,
     .keys = keys,
