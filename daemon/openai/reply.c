@@ -297,10 +297,10 @@ static void collect(struct reply *r, const struct event *ev, struct str *out)
 
     switch (ev->kind) {
     case EVENT_TEXT:
-        str_add(&c->content, ev->text.p, ev->text.len);
+    case EVENT_REASONING:
+        str_add(ev->kind == EVENT_TEXT ? &c->content : &c->reasoning, ev->text.p, ev->text.len);
         extend_logprobs(&c->logprobs, reply_logprobs(r, ev->logprobs, ev->n_logprobs));
         break;
-    case EVENT_REASONING: str_add(&c->reasoning, ev->text.p, ev->text.len); break;
     case EVENT_TOOL_CALL: collect_call(c, ev); break;
     case EVENT_CHOICE_DONE: c->finish = ev->finish; break;
     case EVENT_DONE: write_whole(r, ev, out); break;

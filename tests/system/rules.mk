@@ -5,6 +5,10 @@ system_tests := $(filter-out lib run,$(basename $(notdir $(sort $(wildcard tests
 $(B)/tests/make_tiny: $(call obj,tests/system/make_tiny.c $(backends_src) $(common_src)) $(B)/libsupport.a
 	$(call link,$^)
 
+# Answers what it is told to; see make_parrot.c.
+$(B)/tests/make_parrot: $(call obj,tests/system/make_parrot.c $(backends_src) $(common_src)) $(B)/libsupport.a
+	$(call link,$^)
+
 $(B)/tests/tiny.gguf: $(B)/tests/make_tiny
 	@rm -f $@; $< $@
 $(B)/tests/slow.gguf: $(B)/tests/make_tiny
@@ -13,7 +17,7 @@ $(B)/tests/embed.gguf: $(B)/tests/make_tiny
 	@rm -f $@; $< $@ 2 512 1 1
 
 .PHONY: check-system
-check-system: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf) ## a private rnbd, asked as clients would [T=http-auth]
+check-system: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf make_parrot) ## a private rnbd, asked as clients would [T=http-auth]
 	@B=$(abspath $(B)) SDPID1=$(abspath $(or $(SDPID1),../shared/tools/sdpid1.sh)) tests/system/run.sh $(or $(T),$(system_tests))
 
 check-sdk: $(B)/tests/embed.gguf

@@ -30,8 +30,8 @@ static enum call_step step_name(struct chat_split *s)
 {
     static const char *const colon[] = {"\":", NULL};
     size_t which, safe;
-    ptrdiff_t at = split_find(s, colon, &which, &safe);
     struct view held;
+    ptrdiff_t at;
 
     split_skip_space(s);
     held = split_held(s);
@@ -40,6 +40,8 @@ static enum call_step step_name(struct chat_split *s)
     at = split_find(s, colon, &which, &safe);
     if (at < 0)
         return CALL_MORE;
+    if (at <= 1) /* no name */
+        return CALL_BAD;
     split_begin_call(s, view_sub(held, 1, (size_t)at - 1));
     split_consume(s, (size_t)at + strlen(colon[0]));
     split_set_phase(s, ARGUMENTS);

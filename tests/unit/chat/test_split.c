@@ -199,6 +199,7 @@ static const struct {
      "{}}]<|tools_suffix|>done",
      "r(hm) c(Ok.) f[{\"a\": [1]}] g[{}] c(done)"},
     {&template_apertus, "<|tools_prefix|>[{f}]", "c(<|tools_prefix|>[{f}])"},
+    {&template_apertus, "<|tools_prefix|>[{\": 1}]", "c(<|tools_prefix|>[{\": 1}])"},
     {&template_apriel,
      "Here are my reasoning steps:\nhm\n[BEGIN FINAL RESPONSE]\nOk.\n<tool_calls>[{\"name\": "
      "\"f\", \"arguments\": {\"a b\": \" c \"}}, {\"name\": \"g\"}]</tool_calls>",
