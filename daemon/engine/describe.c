@@ -255,6 +255,7 @@ int describe_file(struct engine *e, const struct job *j, json_t **ret, struct er
     json_object_set_new(o, "parts", json_integer(gguf_parts(g)));
     json_object_set_new(o, "gguf_version", json_integer(gguf_version(g)));
     json_object_set_new(o, "kv_bytes_per_token", size_value(info.kv_bytes_per_token));
+    json_object_set_new(o, "state_bytes", size_value(info.state_bytes));
     json_object_set_new(o, "types", types_json(g));
     json_object_set_new(o, "layers", layers);
     json_object_set_new(o, "suspicious", suspect_list(l.model));

@@ -185,6 +185,7 @@ void model_info(const struct model *m, struct model_info *ret)
         .n_experts = hp->n_expert,
         .n_experts_used = hp->n_expert_used,
         .kv_bytes_per_token = model_kv_bytes_per_token(m, kv),
+        .state_bytes = model_state_bytes(m, kv),
         .chat_template = m->chat_template,
         .has_tokenizer = m->tokenizer != NULL,
         .pooling = pooling_name((enum pooling)hp->pooling),

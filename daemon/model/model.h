@@ -55,6 +55,7 @@ struct model_info {
     size_t n_ctx_train;
     size_t n_layers, n_embd, n_vocab, n_heads, n_kv_heads, n_experts, n_experts_used;
     size_t kv_bytes_per_token; /* in the kv format of the options it was planned or loaded with */
+    size_t state_bytes;        /* of recurrent state and of windows, which do not grow */
     const char *chat_template; /* NULL: none; a terminated copy */
     struct model_sampling sampling;
     bool has_tokenizer;

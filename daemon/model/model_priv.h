@@ -85,6 +85,8 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
 size_t model_scratch_bytes(const struct program *p);
 /* Bytes of KV of one position. */
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv);
+/* Bytes of a sequence that do not grow with it: recurrent state, and windows of keys and values. */
+size_t model_state_bytes(const struct model *m, const struct format *kv);
 /* load.c: gives back what a load holds, also a half-done one. */
 void model_unload(struct model *m);
 /* A fresh graph of the whole model, for sequences of n_ctx positions. */

@@ -58,6 +58,25 @@ size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
     return sum;
 }
 
+size_t model_state_bytes(const struct model *m, const struct format *kv)
+{
+    struct sequence_layer *layers = XNEW_ARRAY(struct sequence_layer, m->hp.n_layers);
+    const struct model_options opt = {.kv = kv};
+    size_t sum = 0;
+
+    model_layout(m, &opt, layers);
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        const struct sequence_layer *y = &layers[i];
+
+        sum += (size_t)y->window * y->n_kv_heads *
+               (format_row_bytes(kv, y->k_dim) + format_row_bytes(kv, y->v_dim));
+        sum += sizeof(float) * ((size_t)y->conv_rows * y->conv_width +
+                                (size_t)y->state_heads * y->state_rows * y->state_cols);
+    }
+    free(layers);
+    return sum;
+}
+
 int model_options_check(const struct model *m, const struct model_options *opt,
                         struct model_options *ret, struct err *err)
 {
