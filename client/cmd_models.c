@@ -22,6 +22,14 @@ static const char *rate_text(double per_second)
     return per_second > 0 ? format_text(">%.1f", per_second) : ">-";
 }
 
+/* Of the experts that decode has used, where not all are in memory. */
+static const char *hits_text(const json_t *reads)
+{
+    double uses = number_of(reads, "uses");
+
+    return uses > 0 ? format_text(">%.1f %%", 100 * number_of(reads, "hits") / uses) : ">-";
+}
+
 static int run_ps(struct client *c, int argc, char **argv);
 static int run_models(struct client *c, int argc, char **argv);
 
@@ -32,21 +40,26 @@ const struct verb verb_models = {"models", "", "known models and their state", "
 
 void print_loaded(const json_t *models)
 {
-    static const char *const heads[] = {"NAME", "STATE", "TYPE",  ">SIZE", ">RESIDENT", ">CHARGED",
-                                        ">CTX", "KV",    "UNTIL", ">PP/s", ">TG/s"};
+    static const char *const heads[] = {"NAME",     "STATE", "TYPE",  ">SIZE",  ">RESIDENT",
+                                        ">CHARGED", ">CTX",  "KV",    "UNTIL",  ">PP/s",
+                                        ">TG/s",    ">READ", ">HITS", ">WAITED"};
     struct table *t = table_create(heads, ARRAY_LEN(heads));
     json_t *m;
     size_t i;
 
     json_array_foreach(models, i, m)
     {
+        const json_t *reads = json_object_get(m, "reads");
+
         table_row(t, text_of(m, "name"), text_of(m, "state"), text_of(m, "type"),
                   format_text(">%s", size_text(number_of(m, "total_bytes"))),
                   format_text(">%s", size_text(number_of(m, "resident_bytes"))),
                   format_text(">%s", size_text(number_of(m, "charged_bytes"))),
                   format_text(">%.0f", number_of(m, "n_ctx")), text_of(m, "kv"), until_text(m),
                   rate_text(number_of(m, "pp_per_second")),
-                  rate_text(number_of(m, "tg_per_second")));
+                  rate_text(number_of(m, "tg_per_second")),
+                  format_text(">%s", size_text(number_of(reads, "read"))), hits_text(reads),
+                  format_text(">%s", time_text(number_of(reads, "wait_ms"))));
     }
     table_print_and_destroy(t);
 }

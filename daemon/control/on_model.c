@@ -7,6 +7,16 @@
 #include "common/log.h"
 #include "daemon/control/control_priv.h"
 
+static json_t *json_of_reads(const struct model_reads *r)
+{
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "wanted",
+                     (json_int_t)r->wanted, "hit", (json_int_t)r->hit, "read", (json_int_t)r->read,
+                     "over_read", (json_int_t)r->over_read, "read_ahead", (json_int_t)r->read_ahead,
+                     "read_ahead_unused", (json_int_t)r->read_ahead_unused, "uses",
+                     (json_int_t)r->uses, "hits", (json_int_t)r->hits, "wait_ms", r->wait_ms,
+                     "device_mb_per_s", r->device_mb_per_s);
+}
+
 json_t *json_of_model(const struct model_status *m)
 {
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", m->name, "path", m->path, "state",
@@ -28,6 +38,7 @@ json_t *json_of_model(const struct model_status *m)
     json_object_set_new(o, "busy", json_boolean(m->busy));
     json_object_set_new(o, "pp_per_second", json_real(m->pp_per_s));
     json_object_set_new(o, "tg_per_second", json_real(m->tg_per_s));
+    json_object_set_new(o, "reads", json_of_reads(&m->reads));
     json_object_set_new(o, "error",
                         *m->error ? json_text(m->error, strlen(m->error)) : json_null());
     return o;

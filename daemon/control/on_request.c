@@ -130,20 +130,30 @@ static json_t *text_without_nul(const char *p, size_t n)
     return text;
 }
 
+static json_t *json_of_timings(const struct request_timings *t)
+{
+    json_t *o =
+        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:I, s:f}", "queue_ms", t->queue_ms,
+                  "load_ms", t->load_ms, "prefill_ms", t->prefill_ms, "decode_ms", t->decode_ms,
+                  "ttft_ms", t->ttft_ms, "pp_per_second", t->pp_per_s, "tg_per_second", t->tg_per_s,
+                  "bytes_read", (json_int_t)t->bytes_read, "bytes_wanted",
+                  (json_int_t)t->bytes_wanted, "wait_ms", t->wait_ms);
+
+    json_object_set_new(o, "hit_rate",
+                        t->uses ? json_real((double)t->hits / (double)t->uses) : json_null());
+    return o;
+}
+
 static json_t *json_of_end(const struct call *c, const struct event *ev, const char *finish)
 {
     return json_pack(
-        "{s:o, s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I}, s:{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I}}",
-        "text", text_without_nul(str_text(&c->text), c->text.len), "reasoning",
+        "{s:o, s:o, s:s, s:s, s:{s:I, s:I, s:I, s:I}, s:o}", "text",
+        text_without_nul(str_text(&c->text), c->text.len), "reasoning",
         text_without_nul(str_text(&c->reasoning), c->reasoning.len), "finish", finish, "model",
         ev->model ? ev->model : "", "usage", "prompt_tokens", (json_int_t)ev->usage.prompt_tokens,
         "cached_tokens", (json_int_t)ev->usage.cached_tokens, "completion_tokens",
         (json_int_t)ev->usage.completion_tokens, "reasoning_tokens",
-        (json_int_t)ev->usage.reasoning_tokens, "timings", "queue_ms", ev->timings.queue_ms,
-        "load_ms", ev->timings.load_ms, "prefill_ms", ev->timings.prefill_ms, "decode_ms",
-        ev->timings.decode_ms, "ttft_ms", ev->timings.ttft_ms, "pp_per_second",
-        ev->timings.pp_per_s, "tg_per_second", ev->timings.tg_per_s, "bytes_read",
-        (json_int_t)ev->timings.bytes_read);
+        (json_int_t)ev->usage.reasoning_tokens, "timings", json_of_timings(&ev->timings));
 }
 
 static void on_text(struct call *c, const struct event *ev, const char *kind)

@@ -8,7 +8,8 @@
 static json_t *json_of_stats(const struct engine_stats *s)
 {
     return json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+        "s:I, s:f}",
         "requests_done", (json_int_t)s->requests_done, "requests_failed",
         (json_int_t)s->requests_failed, "requests_cancelled", (json_int_t)s->requests_cancelled,
         "requests_refused", (json_int_t)s->requests_refused, "prompt_tokens",
@@ -16,7 +17,9 @@ static json_t *json_of_stats(const struct engine_stats *s)
         "completion_tokens", (json_int_t)s->completion_tokens, "prefill_seconds",
         s->prefill_seconds, "decode_seconds", s->decode_seconds, "queue_seconds", s->queue_seconds,
         "bytes_read", (json_int_t)s->bytes_read, "running", (json_int_t)s->running, "waiting",
-        (json_int_t)s->waiting, "loads", (json_int_t)s->loads, "unloads", (json_int_t)s->unloads);
+        (json_int_t)s->waiting, "loads", (json_int_t)s->loads, "unloads", (json_int_t)s->unloads,
+        "bytes_wanted", (json_int_t)s->bytes_wanted, "expert_uses", (json_int_t)s->expert_uses,
+        "expert_hits", (json_int_t)s->expert_hits, "wait_seconds", s->wait_seconds);
 }
 
 /* One word for what is going on. */

@@ -18,12 +18,28 @@ static json_t *layers_json(const struct residency *r)
 
         residency_layer(r, i, &l);
         json_array_append_new(
-            list, json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:f}", "layer", l.layer,
+            list, json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:f}", "layer", l.layer,
                             "experts", (int)l.n_experts, "quota", (int)l.quota, "resident",
                             (int)l.resident, "slot_bytes", bytes_json(l.slot_bytes), "wanted",
                             bytes_json(l.wanted_bytes), "hit", bytes_json(l.hit_bytes), "read",
-                            bytes_json(l.read_bytes), "wait_ms", (double)l.wait_us / 1000));
+                            bytes_json(l.read_bytes), "over_read", bytes_json(l.over_bytes),
+                            "wait_ms", (double)l.wait_us / 1000));
     }
+    return list;
+}
+
+/* Dense weights that have streamed, by layer. */
+static json_t *streamed_json(const struct residency *r)
+{
+    json_t *list = json_array();
+    struct residency_streamed s;
+
+    for (size_t i = 0; i < residency_n_streamed(r); i++)
+        if (residency_streamed(r, i, &s))
+            json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:f}", "layer", s.layer,
+                                                  "wanted", bytes_json(s.wanted_bytes), "read",
+                                                  bytes_json(s.read_bytes), "wait_ms",
+                                                  (double)s.wait_us / 1000));
     return list;
 }
 
@@ -128,6 +144,8 @@ static json_t *report(const struct slot *s, const struct job *j)
     json_object_set_new(o, "hit", bytes_json(st.hit_bytes));
     json_object_set_new(o, "read", bytes_json(st.bytes_read));
     json_object_set_new(o, "over_read", bytes_json(st.over_bytes));
+    json_object_set_new(o, "read_ahead", bytes_json(st.ahead_bytes));
+    json_object_set_new(o, "read_ahead_unused", bytes_json(st.ahead_unused_bytes));
     json_object_set_new(o, "uses", bytes_json(st.uses));
     json_object_set_new(o, "hits", bytes_json(st.hits));
     json_object_set_new(o, "hit_rate",
@@ -139,7 +157,9 @@ static json_t *report(const struct slot *s, const struct job *j)
     json_object_set_new(o, "drive_mb_per_s", json_real(st.drive_rate / 1e6));
     json_object_set_new(o, "reader", st.reader ? json_string(st.reader) : json_null());
     json_object_set_new(o, "direct", json_boolean(st.direct));
+    json_object_set_new(o, "drive_why", json_string(st.drive_why));
     json_object_set_new(o, "layers", layers_json(r));
+    json_object_set_new(o, "streamed", streamed_json(r));
     if (j->map)
         json_object_set_new(o, "map", map_json(r));
     if (j->curve)

@@ -140,6 +140,22 @@ int64_t slot_leaves_at_ms(const struct slot *s)
     return s->used_at_us / 1000 + ttl;
 }
 
+static struct model_reads reads_of(const struct residency_stats *s)
+{
+    return (struct model_reads){
+        .wanted = s->wanted_bytes,
+        .hit = s->hit_bytes,
+        .read = s->bytes_read,
+        .over_read = s->over_bytes,
+        .read_ahead = s->ahead_bytes,
+        .read_ahead_unused = s->ahead_unused_bytes,
+        .uses = s->uses,
+        .hits = s->hits,
+        .wait_ms = (double)s->wait_us / 1000,
+        .device_mb_per_s = s->busy_us ? (double)s->reader_bytes / (double)s->busy_us : 0,
+    };
+}
+
 /* What the model says of itself, once it is there. */
 static void fill_from_model(const struct slot *s, struct model_status *st)
 {
@@ -156,6 +172,7 @@ static void fill_from_model(const struct slot *s, struct model_status *st)
     st->n_ctx_train = info.n_ctx_train;
     st->resident_bytes = residency.resident_bytes;
     st->total_bytes = residency.bytes;
+    st->reads = reads_of(&residency);
 }
 
 void slot_publish(struct catalog *c, struct slot *s)
@@ -182,6 +199,7 @@ void slot_publish(struct catalog *c, struct slot *s)
     } else {
         st.n_ctx = s->terms.n_ctx;
         st.resident_bytes = 0;
+        st.reads = (struct model_reads){0};
     }
     pthread_mutex_lock(&c->lock);
     st.created_s = s->status.created_s;

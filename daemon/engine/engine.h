@@ -186,7 +186,10 @@ struct request_timings {
     double queue_ms, load_ms, prefill_ms, decode_ms;
     double ttft_ms; /* from submit to the first token */
     double pp_per_s, tg_per_s;
-    size_t bytes_read; /* from the drive, by this request */
+    size_t bytes_read;   /* from the drive, by this request */
+    size_t bytes_wanted; /* of what is not all in memory */
+    uint64_t uses, hits; /* of experts, while decoding */
+    double wait_ms;      /* compute stood still for reads */
 };
 
 struct event {
@@ -310,6 +313,14 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
 enum model_state { MODEL_LISTED, MODEL_LOADING, MODEL_READY, MODEL_DRAINING, MODEL_FAILED };
 const char *model_state_name(enum model_state s);
 
+/* What a loaded model wanted of its file and had; `cache` tells the same by layer. */
+struct model_reads {
+    uint64_t wanted, hit, read, over_read, read_ahead, read_ahead_unused; /* bytes */
+    uint64_t uses, hits; /* of experts, by decode */
+    double wait_ms;
+    double device_mb_per_s; /* while something was being read */
+};
+
 struct model_status {
     char name[128];
     char path[512];
@@ -325,6 +336,7 @@ struct model_status {
     int64_t idle_ms, until_ms;          /* until: time left before ttl; −1: stays */
     bool pin, busy;
     double pp_per_s, tg_per_s; /* of the last requests; 0: none yet */
+    struct model_reads reads;  /* since it was loaded */
     int64_t created_s;         /* wall; of the file */
     char error[512];           /* of FAILED */
 };
@@ -338,7 +350,9 @@ struct engine_stats {
     uint64_t requests_done, requests_failed, requests_cancelled, requests_refused;
     uint64_t prompt_tokens, cached_tokens, completion_tokens;
     double prefill_seconds, decode_seconds, queue_seconds;
-    uint64_t bytes_read;
+    uint64_t bytes_read, bytes_wanted;
+    uint64_t expert_uses, expert_hits; /* by decode, where not all experts are resident */
+    double wait_seconds;               /* compute stood still for reads */
     size_t running, waiting;
     uint64_t loads, unloads;
 };

@@ -219,6 +219,8 @@ void loader_give_back(struct engine *e, struct work *work)
     struct slot *s = work->slot;
 
     s->users--;
+    if (s->model)
+        residency_settle(model_weights(s->model));
     s->used_at_us = clock_us();
     slot_publish(&e->catalog, s);
     if (s->users == 0 && s->leaving)

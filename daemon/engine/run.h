@@ -32,7 +32,7 @@ struct run {
     struct request_usage usage;
     struct request_timings timings;
     int64_t prefill_us, decode_us;
-    size_t bytes_read_before;
+    struct residency_stats before; /* of its model */
 };
 
 /* Reserves in the ledger for the time of the run. */

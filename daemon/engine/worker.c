@@ -127,6 +127,10 @@ static void count(struct engine *e, const struct task *t, const struct run *run,
         s->decode_seconds += (double)run->decode_us / 1e6;
         s->queue_seconds += run->timings.queue_ms / 1e3;
         s->bytes_read += run->timings.bytes_read;
+        s->bytes_wanted += run->timings.bytes_wanted;
+        s->expert_uses += run->timings.uses;
+        s->expert_hits += run->timings.hits;
+        s->wait_seconds += run->timings.wait_ms / 1e3;
     } else {
         s->queue_seconds += (double)(clock_us() - t->submitted_us) / 1e6;
     }
@@ -242,8 +246,13 @@ static void measure(struct run *r)
     size_t n_decoded = r->usage.completion_tokens;
     struct residency_stats rs;
 
+    residency_settle(model_weights(r->model)); /* what it has read ahead is its own */
     model_residency(r->model, &rs);
-    t->bytes_read = rs.bytes_read - r->bytes_read_before;
+    t->bytes_read = rs.bytes_read - r->before.bytes_read;
+    t->bytes_wanted = rs.wanted_bytes - r->before.wanted_bytes;
+    t->uses = rs.uses - r->before.uses;
+    t->hits = rs.hits - r->before.hits;
+    t->wait_ms = (double)(rs.wait_us - r->before.wait_us) / 1000;
     t->prefill_ms = (double)r->prefill_us / 1000;
     t->decode_ms = (double)r->decode_us / 1000;
     if (r->prefill_us > 0)
@@ -259,12 +268,12 @@ static void measure(struct run *r)
 /* With its model in memory. */
 static int run_on_model(struct run *r, struct err *err)
 {
-    struct residency_stats rs;
     int rc;
 
-    model_residency(r->model, &rs);
+    model_residency(r->model, &r->before);
     /* A model that this request has loaded was read for it. */
-    r->bytes_read_before = r->timings.load_ms > 0 ? 0 : rs.bytes_read;
+    if (r->timings.load_ms > 0)
+        r->before.bytes_read = 0;
     run_step(r, STEP_PREPARING);
     model_info(r->model, &r->info);
     r->tokenizer = model_tokenizer(r->model);

@@ -74,6 +74,7 @@ void residency_destroy(struct residency *r)
     free(r->drops);
     free(r->drop_items);
     free(r->layers);
+    free(r->streamed);
     free(r->units);
     free(r->unit_at);
     free(r->who);

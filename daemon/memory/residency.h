@@ -150,18 +150,22 @@ struct residency_stats {
     double read_seconds;
     struct placement placement;
     /* since it was loaded; zero when all is resident */
-    uint64_t wanted_bytes; /* of experts and of what streams */
-    uint64_t hit_bytes;    /* of those, in memory when they were wanted */
-    uint64_t uses, hits;   /* of experts, by decode alone */
-    uint64_t over_bytes;   /* read, and not wanted: blocks */
-    uint64_t wait_us;      /* compute stood still for reads */
-    uint64_t busy_us;      /* something was being read … */
-    uint64_t reader_bytes; /* … which were these */
-    const char *reader;    /* "io_uring", "pread"; NULL: none needed */
+    uint64_t wanted_bytes;       /* of experts and of what streams */
+    uint64_t hit_bytes;          /* of those, in memory when they were wanted */
+    uint64_t uses, hits;         /* of experts, by decode alone */
+    uint64_t over_bytes;         /* read, and not wanted: blocks */
+    uint64_t ahead_bytes;        /* read before its layer began … */
+    uint64_t ahead_unused_bytes; /* … and given up before that */
+    uint64_t wait_us;            /* compute stood still for reads */
+    uint64_t busy_us;            /* something was being read … */
+    uint64_t reader_bytes;       /* … which were these */
+    const char *reader;          /* "io_uring", "pread"; NULL: none needed */
     bool direct;
     double drive_rate; /* bytes a second, as measured, of the first part's drive; 0: it was not */
     const char *drive_why; /* one sentence; "" */
 };
+/* Waits for what is read ahead: while nothing is computed, no clock of reading runs on. */
+void residency_settle(struct residency *r);
 void residency_stats(const struct residency *r, struct residency_stats *ret);
 
 /* Of one layer with experts. */
@@ -170,8 +174,19 @@ struct residency_layer {
     unsigned n_experts, quota, resident;
     size_t slot_bytes;
     uint64_t wanted_bytes, hit_bytes, read_bytes;
+    uint64_t over_bytes; /* read, and not wanted: blocks */
     uint64_t wait_us;
 };
+
+/* Of the dense weights of a layer that have streamed. */
+struct residency_streamed {
+    int layer; /* −1: outside the layers */
+    uint64_t wanted_bytes, read_bytes, wait_us;
+};
+size_t residency_n_streamed(const struct residency *r);
+/* False when that one never did. */
+bool residency_streamed(const struct residency *r, size_t i, struct residency_streamed *ret);
+
 size_t residency_n_layers(const struct residency *r);
 void residency_layer(const struct residency *r, size_t i, struct residency_layer *ret);
 /* Of expert e of that layer: uses, decayed; and is it there? */

@@ -35,8 +35,14 @@ struct flight {
 
 /* -- the ring -- */
 
+/* What a layer has streamed. */
+struct streamed {
+    uint64_t wanted_bytes, read_bytes, wait_us;
+};
+
 struct segment { /* what a layer streams */
     int layer;
+    struct streamed *counts;
     size_t first, n; /* of ring.items */
 };
 
@@ -44,6 +50,7 @@ struct ring_slot {
     size_t segment; /* SIZE_MAX: free */
     unsigned pending;
     bool failed;
+    size_t ahead_bytes; /* landed before its layer began */
     struct flight *flights;
 };
 
@@ -151,7 +158,9 @@ struct residency {
     size_t bytes_read; /* by load */
     double read_seconds;
     unsigned rows_pending;
+    struct streamed *streamed; /* [n_layers] by index; NULL: nothing ever did */
     uint64_t ring_bytes, ring_wait_us, rows_wait_us, uses, hits;
+    uint64_t ahead_bytes, ahead_unused_bytes;
 };
 
 /* residency_drives.c: measures them, or reads what is kept */

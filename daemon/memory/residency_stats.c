@@ -43,6 +43,12 @@ static void add_reader(const struct residency *r, struct residency_stats *ret)
     ret->reader_bytes = s.read_bytes;
 }
 
+void residency_settle(struct residency *r)
+{
+    while (r->reader && reader_pending(r->reader))
+        residency_pump(r, 1);
+}
+
 void residency_stats(const struct residency *r, struct residency_stats *ret)
 {
     *ret = (struct residency_stats){.extents = r->n_items,
@@ -60,6 +66,8 @@ void residency_stats(const struct residency *r, struct residency_stats *ret)
     if (!r->loaded)
         return;
     ret->resident_bytes += slots_filled(r);
+    ret->ahead_bytes = r->ahead_bytes;
+    ret->ahead_unused_bytes = r->ahead_unused_bytes;
     ret->uses = r->uses;
     ret->hits = r->hits;
     ret->wait_us = r->ring_wait_us + r->rows_wait_us;
@@ -90,8 +98,25 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
                                     .hit_bytes = u->hit_bytes,
                                     .read_bytes = u->read_bytes,
                                     .wait_us = u->wait_us};
+    ret->over_bytes = u->read_bytes - MIN(u->read_bytes, u->wanted_bytes - u->hit_bytes);
     for (unsigned e = 0; e < u->n_experts && u->experts; e++)
         ret->resident += u->experts[e].resident;
+}
+
+size_t residency_n_streamed(const struct residency *r)
+{
+    return r->streamed ? r->n_layers : 0;
+}
+
+bool residency_streamed(const struct residency *r, size_t i, struct residency_streamed *ret)
+{
+    const struct streamed *s = &r->streamed[i];
+
+    *ret = (struct residency_streamed){.layer = r->layers[i],
+                                       .wanted_bytes = s->wanted_bytes,
+                                       .read_bytes = s->read_bytes,
+                                       .wait_us = s->wait_us};
+    return s->wanted_bytes || s->read_bytes;
 }
 
 double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident)

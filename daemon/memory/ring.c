@@ -31,6 +31,18 @@ static int by_layer_and_place(const void *a, const void *b)
     return x->e.offset < y->e.offset ? -1 : x->e.offset > y->e.offset;
 }
 
+/* Of a layer's number; they outlive the ring. */
+static struct streamed *counts_of(struct residency *r, int layer)
+{
+    size_t i = 0;
+
+    if (!r->streamed)
+        r->streamed = XNEW_ARRAY(struct streamed, r->n_layers);
+    while (r->layers[i] != layer)
+        i++;
+    return &r->streamed[i];
+}
+
 /* Segments of all that is dropped. */
 static void cut_segments(struct residency *r)
 {
@@ -48,7 +60,8 @@ static void cut_segments(struct residency *r)
 
         if (!s || s->layer != list[k]->e.layer) {
             s = &g->segments[g->n_segments++];
-            *s = (struct segment){.layer = list[k]->e.layer, .first = k};
+            *s = (struct segment){
+                .layer = list[k]->e.layer, .counts = counts_of(r, list[k]->e.layer), .first = k};
         }
         list[k]->ring_at = s->n ? list[k - 1]->ring_at +
                                       reader_slot_bytes(list[k - 1]->e.offset, list[k - 1]->e.bytes)
@@ -119,6 +132,7 @@ static void read_segment(struct residency *r, size_t slot, size_t segment)
 
     t->segment = segment;
     t->failed = false;
+    t->ahead_bytes = 0;
     t->pending = (unsigned)s->n;
     for (size_t i = 0; i < s->n; i++) {
         const struct item *it = &r->items[g->items[s->first + i]];
@@ -160,6 +174,13 @@ void ring_landed(struct residency *r, struct flight *f)
     struct ring_slot *t = &r->ring.slots[f->index];
 
     t->pending--;
+    if (t->segment != FREE) {
+        r->ring.segments[t->segment].counts->read_bytes += f->rd.read_bytes;
+        if (t->segment != r->ring.in_use) {
+            t->ahead_bytes += f->rd.read_bytes;
+            r->ahead_bytes += f->rd.read_bytes;
+        }
+    }
     if (f->rd.result < 0 && !t->failed) {
         t->failed = true;
         read_check(&f->rd, &r->ring.err);
@@ -169,6 +190,8 @@ void ring_landed(struct residency *r, struct flight *f)
 void ring_forget(struct residency *r)
 {
     for (size_t i = 0; i < r->ring.depth; i++) {
+        if (r->ring.slots[i].segment != FREE && r->ring.slots[i].segment != r->ring.in_use)
+            r->ahead_unused_bytes += r->ring.slots[i].ahead_bytes;
         r->ring.slots[i].segment = FREE;
         r->ring.slots[i].pending = 0;
     }
@@ -200,12 +223,26 @@ static struct ring_slot *find_slot(struct ring *g, size_t segment)
 
 static void wait_for(struct residency *r, const struct ring_slot *t)
 {
+    struct streamed *counts = r->ring.segments[t->segment].counts;
     int64_t t0 = clock_us();
+    uint64_t us;
 
     residency_pump(r, 0);
     while (t->pending)
         residency_pump(r, 1);
-    r->ring_wait_us += (uint64_t)(clock_us() - t0);
+    us = (uint64_t)(clock_us() - t0);
+    r->ring_wait_us += us;
+    counts->wait_us += us;
+}
+
+static void count_wanted(struct residency *r, const struct segment *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        size_t bytes = r->items[r->ring.items[s->first + i]].e.bytes;
+
+        r->ring_bytes += bytes;
+        s->counts->wanted_bytes += bytes;
+    }
 }
 
 int ring_pin(struct residency *r, struct item *it, const void **ret_data, struct err *err)
@@ -229,8 +266,7 @@ int ring_pin(struct residency *r, struct item *it, const void **ret_data, struct
     }
     if (g->in_use != segment) {
         g->in_use = segment;
-        for (size_t i = 0; i < g->segments[segment].n; i++)
-            r->ring_bytes += r->items[g->items[g->segments[segment].first + i]].e.bytes;
+        count_wanted(r, &g->segments[segment]);
     }
     wait_for(r, t);
     if (t->failed) {

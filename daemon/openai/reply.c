@@ -88,6 +88,10 @@ json_t *reply_timings(const struct request_timings *t)
     json_object_set_new(o, "pp_per_second", rounded(t->pp_per_s, 100));
     json_object_set_new(o, "tg_per_second", rounded(t->tg_per_s, 100));
     json_object_set_new(o, "bytes_read", json_integer((json_int_t)t->bytes_read));
+    json_object_set_new(o, "bytes_wanted", json_integer((json_int_t)t->bytes_wanted));
+    json_object_set_new(o, "wait_ms", rounded(t->wait_ms, 1000));
+    json_object_set_new(o, "hit_rate",
+                        t->uses ? rounded((double)t->hits / (double)t->uses, 10000) : json_null());
     return o;
 }
 

@@ -1,6 +1,6 @@
 /*
- * make_tiny PATH [LAYERS [CONTEXT [SEED [POOLING]]]]: writes a small random llama model,
- * about 1.3 MiB a layer, for the tests of the whole daemon.
+ * make_tiny PATH [LAYERS [CONTEXT [SEED [POOLING [FAMILY]]]]]: writes a small random model,
+ * a llama unless it is named, about 1.3 MiB a layer, for the tests of the whole daemon.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@ int main(int argc, char **argv)
 {
     struct tiny_model o = {.family = "llama", .seed = 1};
 
-    if (argc < 2 || argc > 6) {
-        fputs("usage: make_tiny PATH [LAYERS [CONTEXT [SEED [POOLING]]]]\n", stderr);
+    if (argc < 2 || argc > 7) {
+        fputs("usage: make_tiny PATH [LAYERS [CONTEXT [SEED [POOLING [FAMILY]]]]]\n", stderr);
         return 2;
     }
     if (argc > 2)
@@ -35,6 +35,8 @@ int main(int argc, char **argv)
         o.seed = number(argv[4]);
     if (argc > 5)
         o.pooling = number(argv[5]);
+    if (argc > 6)
+        o.family = argv[6];
     tiny_model_save(&o, argv[1]);
     return 0;
 }

@@ -1,0 +1,101 @@
+#!/bin/bash
+# What a model wanted of its file, hit, read and waited for: `cache`, `ps`, /metrics and the timings of answers agree.
+# shellcheck source=tests/system/lib.sh
+. ./lib.sh
+
+MOE=$B/tests/moe.gguf
+export MOE
+start --model slow="$SLOW" --model moe="$MOE"
+py <<'P'
+KEYS = ("wanted", "hit", "read", "over_read", "read_ahead", "read_ahead_unused", "uses", "hits")
+NAMES = {"wanted": "model_wanted_bytes_total", "hit": "model_hit_bytes_total", "read": "model_read_bytes_total",
+         "over_read": "model_over_read_bytes_total", "read_ahead": "model_read_ahead_bytes_total",
+         "read_ahead_unused": "model_read_ahead_unused_bytes_total", "uses": "model_expert_uses_total",
+         "hits": "model_expert_hits_total"}
+c = Rpc()
+
+def metrics():
+    text = http("GET", "/metrics").body.decode()
+    helped = set(re.findall(r"^# HELP (\S+) ", text, re.M))
+    typed = set(re.findall(r"^# TYPE (\S+) (?:counter|gauge)$", text, re.M))
+    found = {m[0]: float(m[1]) for m in re.findall(r"^(rnbd_[^ ]+) (\S+)$", text, re.M)}
+    named = {k.split("{")[0] for k in found}
+    check(named <= helped and named <= typed, "every figure has its HELP and TYPE", named - helped, named - typed)
+    return found
+
+def ps(name):
+    return [m for m in rpc("model.list", loaded=True)["models"] if m["name"] == name][0]["reads"]
+
+def agree(name):
+    """One model's figures, wherever they are asked for."""
+    wait_for("the end of the work", idle)
+    cache, reads, m = c.call("cache.report", model=name)["result"], ps(name), metrics()
+    for k in KEYS:
+        check(cache[k] == reads[k], f"cache and ps agree on {k} of {name}", cache[k], reads[k])
+        check(reads[k] == m[f'rnbd_{NAMES[k]}{{model="{name}"}}'], f"ps and metrics agree on {k} of {name}", reads[k])
+    check(abs(cache["wait_ms"] / 1e3 - m[f'rnbd_model_read_wait_seconds_total{{model="{name}"}}']) < 1e-9, "and on waiting")
+    check(abs(cache["device_mb_per_s"] - reads["device_mb_per_s"]) < 1e-6, "and on the rate of the device", cache, reads)
+    return cache
+
+def squeeze(name, share):
+    """Loads it with that share of what lies between its floor and all of it."""
+    rpc("budget.set", ram=512 << 20)
+    p = c.call("model.plan", target=name, ctx=512)["result"]
+    rpc("budget.set", ram=int(p["floor"] + (p["peak"] - p["floor"]) * share))
+    check("result" in c.call("model.load", target=name, ctx=512), f"{name} loads")
+
+ASK = dict(prompt="Once upon a time there was a", max_tokens=24, temperature=0, ignore_eos=True)
+
+# All resident: nothing is wanted of the file after the load, and an answer reads nothing.
+check("result" in c.call("model.load", target="slow", ctx=512), "slow loads")
+t = c.call("generate", model="slow", **ASK)["result"]["timings"]
+check(t["bytes_read"] == 0 and t["bytes_wanted"] == 0 and t["wait_ms"] == 0 and t["hit_rate"] is None, "nothing is read", t)
+r = agree("slow")
+check(r["wanted"] == 0 and r["read"] >= r["weights"], "what was read is the load", r["read"], r["weights"])
+c.call("model.unload", name="slow")
+
+# Dense weights that stream.
+squeeze("slow", 0.3)
+before = agree("slow")
+t = c.call("generate", model="slow", **ASK)["result"]["timings"]
+r = agree("slow")
+check(r["mode"] == "stream", "it streams", r["mode"])
+check(t["bytes_read"] == r["read"] - before["read"] > 0, "its answer read what the model read", t, r["read"] - before["read"])
+check(t["bytes_wanted"] == r["wanted"] - before["wanted"] > 0, "and wanted it", t)
+check(t["hit_rate"] is None, "no experts, no hits", t)
+check(sum(s["wanted"] for s in r["streamed"]) == r["wanted"], "layers sum to the model", r["wanted"])
+check(sum(s["read"] for s in r["streamed"]) + 0 <= r["read"], "layers read no more than the model", r["read"])
+check(len(r["streamed"]) > 1 and all(s["read"] > 0 for s in r["streamed"]), "every layer that streams says so", r["streamed"][:2])
+check(0 < r["read_ahead"] <= r["read"] and r["read_ahead_unused"] <= r["read_ahead"], "some was read ahead", r["read_ahead"])
+c.call("model.unload", name="slow")
+
+# Experts in slots.
+squeeze("moe", 0.5)
+before = agree("moe")
+a = http("POST", "/v1/completions", dict(model="moe", prompt=ASK["prompt"], max_tokens=24, temperature=0, ignore_eos=True))
+t = a.json["timings"]
+r = agree("moe")
+check(r["mode"] in ("experts", "stream"), "experts are in slots", r["mode"])
+uses, hits = r["uses"] - before["uses"], r["hits"] - before["hits"]
+check(uses > 0 and 0 < hits <= uses, "decode used experts, some were there", uses, hits)
+check(abs(t["hit_rate"] - hits / uses) < 1e-4, "the answer tells its hit rate", t, hits / uses)
+check(t["bytes_read"] == r["read"] - before["read"], "and what it read", t)
+check(t["bytes_wanted"] == r["wanted"] - before["wanted"], "and wanted", t)
+layers = r["layers"]
+check(sum(l["hit"] for l in layers) == r["hit"], "hits of layers sum to the model's")
+check(sum(l["wanted"] for l in layers) + sum(s["wanted"] for s in r["streamed"]) == r["wanted"], "what layers want, too")
+for l in layers:
+    check(l["read"] - l["over_read"] == l["wanted"] - l["hit"], "a layer reads what it misses, and blocks around it", l)
+check(all(l["resident"] <= l["quota"] <= l["experts"] for l in layers), "no layer holds more than its quota")
+rpcs = c.call("generate", model="moe", **ASK)["result"]["timings"]
+check({"bytes_read", "bytes_wanted", "wait_ms", "hit_rate"} <= set(rpcs) & set(t), "both faces tell the same", rpcs, t)
+held = {m["name"]: m["charged_bytes"] for m in rpc("model.list", loaded=True)["models"]}
+check(c.call("cache.report", model="moe")["result"]["held"] == held["moe"] == sum(used().values()), "cache, ps and memory agree",
+      held, used())
+# A name with signs that a label cannot have.
+squeeze("moe", 1)
+c.call("model.unload", name="moe")
+check("result" in c.call("model.load", target=os.environ["MOE"], name='a"b\\c', ctx=512), "an odd name loads")
+check('rnbd_model_read_bytes_total{model="a\\"b\\\\c"}' in http("GET", "/metrics").body.decode(), "and is escaped")
+P
+finish
