@@ -24,7 +24,7 @@ _rnbctl()
         words="--json --help $("${call[@]}" help "$verb" 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p')"
     else
         case $verb in
-        run|chat|load|show|plan|bench)
+        run|chat|load|show|verify|plan|bench)
             words=$("${call[@]}" complete models 2>/dev/null)
             mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur"; compgen -f -X '!*.gguf' -- "$cur"; compgen -d -S / -- "$cur")
             [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == */ ]] && compopt -o nospace

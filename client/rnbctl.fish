@@ -48,8 +48,8 @@ complete -c rnbctl -n 'not __rnbctl_verb' -l version -d version
 complete -c rnbctl -n 'not __rnbctl_verb' -l help -d 'the verbs'
 complete -c rnbctl -n 'not __rnbctl_verb' -a '(__rnbctl_verbs)'
 complete -c rnbctl -n '__rnbctl_verb; and string match -q -- "-*" (commandline -ct)' -a '(__rnbctl_options)'
-complete -c rnbctl -n '__rnbctl_is run chat load show plan bench' -F
-complete -c rnbctl -n '__rnbctl_is run chat load unload show plan bench' -a '(__rnbctl_ask complete models)'
+complete -c rnbctl -n '__rnbctl_is run chat load show verify plan bench' -F
+complete -c rnbctl -n '__rnbctl_is run chat load unload show verify plan bench' -a '(__rnbctl_ask complete models)'
 complete -c rnbctl -n '__rnbctl_is load plan' -l kv -x -a 'f16 q8_0 q4_0'
 complete -c rnbctl -n '__rnbctl_is budget' -a 'ram='
 complete -c rnbctl -n '__rnbctl_is cancel' -a '(__rnbctl_ask requests | awk "NR > 1 { print \$1 }")'

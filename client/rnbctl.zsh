@@ -38,7 +38,7 @@ _rnbctl() {
         compadd -- --json --help ${(f)"$(_rnbctl_ask help $verb | sed -n 's/^  \(--[a-z-]*\).*/\1/p')"}
     else
         case $verb in
-        run|chat|load|show|plan|bench) _rnbctl_models; _files -g '*.gguf' ;;
+        run|chat|load|show|verify|plan|bench) _rnbctl_models; _files -g '*.gguf' ;;
         unload) _rnbctl_models ;;
         budget) compadd -S '' ram= ;;
         cancel) compadd -- ${(f)"$(_rnbctl_ask requests | awk 'NR > 1 { print $1 }')"} ;;

@@ -1,4 +1,4 @@
-/* Methods about models: list, load, unload, show, plan. */
+/* Methods about models: list, load, unload, show, verify, plan. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +163,16 @@ int on_model_show(struct call *c, const json_t *params, json_t **ret_result, str
 
     (void)ret_result;
     return r < 0 ? r : started(c, engine_show(c->peer->control->engine, target, &sink, err));
+}
+
+int on_model_verify(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
+{
+    struct job_sink sink = call_sink(c);
+    const char *target = NULL;
+    int r = json_get_string(params, "target", &target, err);
+
+    (void)ret_result;
+    return r < 0 ? r : started(c, engine_verify(c->peer->control->engine, target, &sink, err));
 }
 
 int on_model_plan(struct call *c, const json_t *params, json_t **ret_result, struct err *err)

@@ -1,4 +1,4 @@
-/* The jobs of the door: load, unload, plan, show, bench, budget; see engine.h. */
+/* The jobs of the door: load, unload, plan, show, verify, bench, budget; see engine.h. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,8 +156,9 @@ int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const ch
     return id;
 }
 
-int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink,
-                    struct err *err)
+/* A job of IO that needs nothing but a file. */
+static int64_t look(struct engine *e, enum work_kind kind, const char *target,
+                    const struct job_sink *sink, struct err *err)
 {
     struct job *j;
     int64_t id;
@@ -167,10 +168,22 @@ int64_t engine_show(struct engine *e, const char *target, const struct job_sink 
     r = admit(e, err);
     if (r < 0)
         return r;
-    j = file_job(e, WORK_SHOW, target);
+    j = file_job(e, kind, target);
     id = open_job(e, j, sink);
     reader_post(e, j);
     return id;
+}
+
+int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink,
+                    struct err *err)
+{
+    return look(e, WORK_SHOW, target, sink, err);
+}
+
+int64_t engine_verify(struct engine *e, const char *target, const struct job_sink *sink,
+                      struct err *err)
+{
+    return look(e, WORK_VERIFY, target, sink, err);
 }
 
 static int check_bench(const struct bench_spec *spec, struct err *err)

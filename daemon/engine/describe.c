@@ -11,20 +11,13 @@
 /* An array of metadata (a vocabulary) is shown by its first elements. */
 #define ARRAY_SHOWN 16
 
-/* Bytes of the ledger while a file is looked at: its metadata and its vocabulary. */
-struct look {
-    struct model *model;
-    struct ledger *ledger;
-    size_t charged;
-};
-
-static void look_close(struct look *l)
+void look_close(struct look *l)
 {
     model_close(l->model);
     ledger_release(l->ledger, POOL_RAM, ACCOUNT_TEXT, l->charged);
 }
 
-static int look_open(const struct engine *e, const struct job *j, struct look *ret, struct err *err)
+int look_open(const struct engine *e, const struct job *j, struct look *ret, struct err *err)
 {
     struct look l = {.ledger = e->opt.ledger};
     const struct tokenizer *tok;

@@ -9,9 +9,21 @@
 #include <jansson.h>
 
 #include "common/err.h"
+#include "daemon/memory/ledger.h"
 
 struct engine;
 struct job;
+struct model;
+
+/* A model file that is looked at, with the bytes of its metadata and vocabulary in the ledger. */
+struct look {
+    struct model *model;
+    struct ledger *ledger;
+    size_t charged;
+};
+
+int look_open(const struct engine *e, const struct job *j, struct look *ret, struct err *err);
+void look_close(struct look *l);
 
 /* Accounts, sum, context and advice of a load within the job's free_bytes, into its outlook. */
 int describe_plan(struct engine *e, struct job *j, struct err *err);

@@ -44,6 +44,10 @@ void engine_drain(struct engine *e)
 {
     thread_assert(THREAD_LOOP);
     e->draining = true;
+    /* A file of any size may still have to be read: nothing waits for that. */
+    for (size_t i = 0; i < e->n_jobs; i++)
+        if (e->jobs[i].job->work.kind == WORK_VERIFY)
+            atomic_store_explicit(&e->jobs[i].job->work.cancel, true, memory_order_relaxed);
 }
 
 bool engine_idle(const struct engine *e)

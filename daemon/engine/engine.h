@@ -4,7 +4,7 @@
  *
  * The faces (openai, http, control) fill plain structs here and get events
  * back; they cannot name a model, a token or a tensor.  Work is done on the
- * ENGINE thread (and short file jobs: plan, show, on an IO thread); every call
+ * ENGINE thread (and file jobs: plan, show, verify, on an IO thread); every call
  * here returns at once.  Events and answers are delivered in the LOOP thread,
  * from engine_dispatch(), which main calls when engine_fd() is readable.
  *
@@ -279,6 +279,9 @@ int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const ch
 /* show NAME|FILE: metadata, tensors, template, unused tensors. */
 int64_t engine_show(struct engine *e, const char *target, const struct job_sink *sink,
                     struct err *err);
+/* verify NAME|FILE: every byte is read; digests of the parts, and what is wrong with tensors. */
+int64_t engine_verify(struct engine *e, const char *target, const struct job_sink *sink,
+                      struct err *err);
 #define BENCH_DEPTHS_MAX 8
 
 struct bench_spec {

@@ -6,6 +6,7 @@
 #include "common/thread.h"
 #include "daemon/engine/describe.h"
 #include "daemon/engine/engine_priv.h"
+#include "daemon/engine/verify.h"
 #include "daemon/memory/probe.h"
 
 /* A letter of no more content than its sender. */
@@ -45,12 +46,18 @@ static void on_job(struct letter *l, void *engine)
     struct err err;
     int r;
 
-    if (work_cancelled(&j->work))
+    if (work_cancelled(&j->work) || e->reader.stop)
         r = err_set(&err, ERR_CANCELLED, "the call was cancelled");
     else if (j->work.kind == WORK_PLAN)
         r = describe_plan(e, j, &err);
+    else if (j->work.kind == WORK_VERIFY)
+        r = verify_step(e, j, &result, &err);
     else
         r = describe_file(e, j, &result, &err);
+    if (r >= 0 && j->work.kind == WORK_VERIFY && !result) { /* the rest after what else is asked */
+        mailbox_post(e->reader.inbox, &j->work.letter);
+        return;
+    }
     if (r >= 0 && j->outlook) { /* ENGINE says how fast it will be */
         j->work.letter.deliver = jobs_plan;
         mailbox_post(e->inbox, &j->work.letter);
@@ -136,9 +143,12 @@ static void *run(void *engine)
         struct letter *l;
 
         mailbox_wait(e->reader.inbox, -1);
-        while ((l = mailbox_take(e->reader.inbox)))
+        while (!e->reader.stop && (l = mailbox_take(e->reader.inbox)))
             l->deliver(l, e);
     }
+    /* What has not been done yet is answered: cancelled. */
+    for (struct letter *l; (l = mailbox_take(e->reader.inbox));)
+        l->deliver(l, e);
     return NULL;
 }
 

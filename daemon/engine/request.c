@@ -5,6 +5,7 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "daemon/engine/outlook.h"
+#include "daemon/engine/verify.h"
 #include "daemon/engine/work.h"
 
 static const char *const step_names[] = {
@@ -131,5 +132,6 @@ void job_destroy(struct job *j)
     free(j->kv);
     free(j->trace);
     outlook_destroy(j->outlook);
+    verify_destroy(j->verify);
     free(j);
 }

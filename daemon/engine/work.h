@@ -18,6 +18,7 @@
 #include "daemon/engine/engine.h"
 
 struct outlook;
+struct verify;
 struct slot;
 
 enum work_kind {
@@ -28,14 +29,15 @@ enum work_kind {
     WORK_BUDGET,
     WORK_CACHE,
     WORK_PLAN,
-    WORK_SHOW
+    WORK_SHOW,
+    WORK_VERIFY
 };
 
 struct work {
     struct letter letter; /* first: posted as it is */
     enum work_kind kind;
     uint64_t id;
-    struct slot *slot; /* NULL: BUDGET, and files that PLAN and SHOW are given by path */
+    struct slot *slot; /* NULL: BUDGET, and files that PLAN, SHOW and VERIFY are given by path */
     _Atomic bool cancel;
     const char *why; /* ENGINE: the sentence of a cancel that was not the caller's; else NULL */
     int64_t arrived_ms;
@@ -69,8 +71,9 @@ struct job {
     size_t free_bytes; /* PLAN: what the present budget has for it */
     struct bench_spec bench;
     struct outlook *outlook; /* PLAN: what ENGINE needs to say how fast it will be */
+    struct verify *verify;   /* VERIFY: how far it is */
     bool map, curve;         /* CACHE */
-    char *trace;     /* CACHE: a file to record to, "" to end it; NULL: as it is */
+    char *trace;             /* CACHE: a file to record to, "" to end it; NULL: as it is */
 };
 
 struct task *task_create(struct request *take_request, struct slot *slot, const char *model);
