@@ -52,7 +52,9 @@ void tokenizer_piece(const struct tokenizer *t, int32_t id, bool show_special, s
         else
             add_unescaped(text, out);
     } else if (attrs & ATTR_NORMAL) {
-        if (t->escape_spaces)
+        if (t->kind == KIND_RWKV)
+            str_add(out, text.p, text.len);
+        else if (t->escape_spaces)
             add_unescaped(text, out);
         else
             add_bytes(text, out);

@@ -50,6 +50,10 @@ static int set_kind(struct tokenizer *t, struct view model, struct view pre, str
         t->kind = KIND_BPE;
         return set_pre(t, view_is(model, "gemma4") ? VIEW("gemma4") : pre, err);
     }
+    if (view_is(model, "rwkv")) {
+        t->kind = KIND_RWKV;
+        return 0;
+    }
     t->escape_spaces = true;
     if (view_is(model, "llama")) {
         t->kind = KIND_SPM;
@@ -109,6 +113,8 @@ static int read_all(struct tokenizer *t, const struct gguf *g, struct view model
     if (t->kind == KIND_WPM && (r = wpm_read(t, g, err)) < 0)
         return r;
     if (t->kind == KIND_UGM && (r = ugm_read(t, g, err)) < 0)
+        return r;
+    if (t->kind == KIND_RWKV && (r = rwkv_read(t, err)) < 0)
         return r;
     snprintf(pre_text, sizeof pre_text, "%.*s", (int)MIN(pre.len, 60), pre.p);
     vocab_set_attributes(t, g, pre_text);
@@ -191,6 +197,7 @@ static int encode_fragment(const struct tokenizer *t, struct view text, bool aft
     case KIND_SPM: return spm_encode(t, text, after_special, out, err);
     case KIND_BPE: return bpe_encode(t, text, out, err);
     case KIND_UGM: return ugm_encode(t, text, out, err);
+    case KIND_RWKV: rwkv_encode(t, text, out); return 0;
     default: wpm_encode(t, text, out); return 0;
     }
 }

@@ -38,7 +38,7 @@ enum {
     ATTR_SHOWN = 512, /* a control token whose text is always part of the output */
 };
 
-enum tokenizer_kind { KIND_SPM, KIND_BPE, KIND_WPM, KIND_UGM };
+enum tokenizer_kind { KIND_SPM, KIND_BPE, KIND_WPM, KIND_UGM, KIND_RWKV };
 
 /*
  * Byte strings with ids 0, 1, 2 …, and the way back.  Ids below n_vocab are
@@ -125,7 +125,7 @@ struct tokenizer {
     /* wpm.c */
     bool lowercase, strip_accents;
 
-    /* ugm.c */
+    /* ugm.c, rwkv.c */
     struct prefix_set words;
     struct charsmap *charsmap; /* NULL: none */
     bool merge_spaces;
@@ -140,6 +140,7 @@ int vocab_read_specials(struct tokenizer *t, const struct gguf *g, struct err *e
 void vocab_set_attributes(struct tokenizer *t, const struct gguf *g, const char *pre);
 /* The byte that the token "<0xNN>" stands for, or -1. */
 int vocab_byte_of(struct view text);
+int vocab_hex_digit(char c); /* -1: none */
 
 /* bpe.c */
 int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err);
@@ -163,6 +164,11 @@ void wpm_encode(const struct tokenizer *t, struct view text, struct token_list *
 int ugm_read(struct tokenizer *t, const struct gguf *g, struct err *err);
 int ugm_encode(const struct tokenizer *t, struct view text, struct token_list *out,
                struct err *err);
+
+/* rwkv.c: the bytes that a token of the file stands for; false when one of its escapes is none. */
+bool rwkv_unescape(struct view text, struct str *out);
+int rwkv_read(struct tokenizer *t, struct err *err);
+void rwkv_encode(const struct tokenizer *t, struct view text, struct token_list *out);
 
 /* charsmap.c: SentencePiece's table of replacements, as it is in the file */
 int charsmap_create(const struct gguf_value *v, struct charsmap **ret, struct err *err);

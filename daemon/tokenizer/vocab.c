@@ -32,6 +32,7 @@ static int read_array(const struct gguf *g, const char *key, size_t n, bool stri
 static int read_texts(struct tokenizer *t, const struct gguf *g, struct err *err)
 {
     const struct gguf_value *tokens;
+    struct str bytes = {0};
     int r = read_array(g, KEY("tokens"), 0, true, &tokens, err);
 
     if (r < 0)
@@ -43,19 +44,27 @@ static int read_texts(struct tokenizer *t, const struct gguf *g, struct err *err
         return err_set(err, ERR_UNSUPPORTED, "a vocabulary of %zu tokens is too large", tokens->n);
     t->n_vocab = tokens->n;
     texts_init(&t->texts, t->n_vocab);
-    for (size_t i = 0; i < tokens->n; i++) {
+    for (size_t i = 0; r > 0 && i < tokens->n; i++) {
         struct view text = tokens->strings[i];
 
+        if (t->kind == KIND_RWKV && !rwkv_unescape(text, &bytes)) {
+            r = err_set_param(err, ERR_FORMAT, KEY("tokens"),
+                              "token %zu has an escape that means no byte", i);
+            break;
+        }
+        if (t->kind == KIND_RWKV)
+            text = view_of_str(&bytes);
         t->max_token_len = MAX(t->max_token_len, text.len);
         /* An empty text stands for nothing and is never found. */
         if (text.len == 0)
             texts_add_hidden(&t->texts, text);
         else if (!texts_add(&t->texts, text))
-            return err_set_param(err, ERR_FORMAT, KEY("tokens"),
-                                 "tokens %" PRId32 " and %zu have the same text",
-                                 texts_find(&t->texts, text), i);
+            r = err_set_param(err, ERR_FORMAT, KEY("tokens"),
+                              "tokens %" PRId32 " and %zu have the same text",
+                              texts_find(&t->texts, text), i);
     }
-    return 0;
+    str_clear(&bytes);
+    return r < 0 ? r : 0;
 }
 
 static int read_scores(struct tokenizer *t, const struct gguf *g, struct err *err)
@@ -107,7 +116,7 @@ static int read_types(struct tokenizer *t, const struct gguf *g, struct err *err
     return 0;
 }
 
-static int hex_digit(char c)
+int vocab_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -122,8 +131,8 @@ int vocab_byte_of(struct view text)
 
     if (text.len != 6 || memcmp(text.p, "<0x", 3) != 0 || text.p[5] != '>')
         return -1;
-    high = hex_digit(text.p[3]);
-    low = hex_digit(text.p[4]);
+    high = vocab_hex_digit(text.p[3]);
+    low = vocab_hex_digit(text.p[4]);
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 

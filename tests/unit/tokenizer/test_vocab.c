@@ -159,8 +159,8 @@ START_TEST(what_is_unknown_is_refused_by_name)
 {
     struct gguf_writer w = {0};
 
-    write_tokens(&w, "rwkv", few, ARRAY_LEN(few));
-    expect_no_tokenizer(&w, ERR_UNSUPPORTED, "'rwkv'");
+    write_tokens(&w, "plamo2", few, ARRAY_LEN(few));
+    expect_no_tokenizer(&w, ERR_UNSUPPORTED, "'plamo2'");
     write_bpe(&w, "no-such-splitter", NULL, 0, NULL, 0);
     expect_no_tokenizer(&w, ERR_UNSUPPORTED, "'no-such-splitter'");
     gguf_writer_u32(&w, "x", 1);
