@@ -16,6 +16,23 @@ size_t budget_headroom(const struct model *m, size_t bytes)
     return MIN(HEADROOM_BYTES + info.n_vocab * HEADROOM_PER_TOKEN, bytes / 8);
 }
 
+int budget_plan(const struct engine_options *opt, struct model *m, struct model_options *o,
+                size_t bytes, struct model_plan *ret, struct err *err)
+{
+    size_t less = bytes - budget_headroom(m, bytes);
+    bool ctx_given = o->n_ctx != 0;
+    int r = model_plan(m, o, opt->backend_ops, opt->backend, ctx_given ? bytes : less, ret, err);
+
+    o->bytes = ctx_given ? bytes : less;
+    if (r < 0 || !ctx_given || !ret->fits || ret->placement.mode == PLACEMENT_ALL)
+        return r;
+    r = model_plan(m, o, opt->backend_ops, opt->backend, less, ret, err);
+    if (r >= 0 && !ret->fits)
+        return model_plan(m, o, opt->backend_ops, opt->backend, bytes, ret, err);
+    o->bytes = less;
+    return r;
+}
+
 static size_t spare(const struct slot *s)
 {
     size_t held, floor;

@@ -114,10 +114,11 @@ int describe_plan(struct engine *e, struct job *j, struct err *err)
     if (j->kv)
         opt.kv = names_kv_format(j->kv, NULL);
     model_info(l.model, &o->info);
-    r = model_plan(l.model, &opt, e->opt.backend_ops, e->opt.backend, j->free_bytes, &p, err);
+    r = budget_plan(&e->opt, l.model, &opt, j->free_bytes, &p, err);
     if (r >= 0)
         r = model_work(l.model, &p, opt.kv, e->opt.backend_ops, e->opt.backend, &o->work, err);
     if (r >= 0) {
+        p.free_bytes = j->free_bytes;
         o->n_ctx = p.n_ctx;
         o->n_batch = p.n_batch;
         o->placement = p.placement;

@@ -154,8 +154,17 @@ int64_t loader_expire(struct engine *e, int64_t now_ms);
 /* -- budget.c, ENGINE: between two layers ---------------------------------------------------------- */
 
 struct model;
+struct model_options;
+struct model_plan;
 /* Of that many bytes, what a model leaves for requests. */
 size_t budget_headroom(const struct model *m, size_t bytes);
+/*
+ * How a model will be in that many bytes, to plan as to load: one whose context
+ * the budget decides, or that is not all resident, leaves something for requests
+ * if it can.  o->bytes becomes what it may have.  ENGINE or IO.
+ */
+int budget_plan(const struct engine_options *opt, struct model *m, struct model_options *o,
+                size_t bytes, struct model_plan *ret, struct err *err);
 /* What loaded models hold beyond their floors. */
 size_t budget_spare_bytes(const struct engine *e);
 /* Idle models first, then the one that works; returns what was freed. */

@@ -8,6 +8,8 @@
 
 /* A layer that waits for experts: submission, wake-up, the last one that computes alone (streaming-trial.md). */
 #define LAYER_WAIT_S 0.25e-3
+/* Of its rate, what a drive gives that is asked by layers which also compute. */
+#define STEADY 0.87
 /* Experts of the last token that are chosen again beyond chance: little, since nothing is known. */
 #define REUSE 0.1
 /* Of the rate of memory: a kernel that reaches this is held up by memory. */
@@ -149,11 +151,11 @@ static double decode_at(const struct forecast_input *in, double depth, struct fo
     s->wait_s = (double)w->n_ops * in->gauge->op_s;
     if (missed > 0)
         s->wait_s += (double)w->n_units * LAYER_WAIT_S;
+    stream = read_s(in, stream) / STEADY;
     /* what streams is read all the while; what misses, while its layer's hits are computed */
     io = read_s(in, missed);
     rest_s = cpu_s(in, s->read_bytes) + s->wait_s;
-    return fmax(read_s(in, stream) + io,
-                dense_s + rest_s + (missed > 0 ? fmax(io, hits_s) : hits_s));
+    return fmax(stream + io, dense_s + rest_s + (missed > 0 ? fmax(io, hits_s) : hits_s));
 }
 
 /* -- prefill -------------------------------------------------------------------------------- */
@@ -181,7 +183,7 @@ static double chunk(const struct forecast_input *in, double rows, double depth,
     s->read_bytes += bytes;
     s->read_s += read_s(in, bytes);
     s->wait_s += wait;
-    return fmax(read_s(in, bytes), dense_s + experts + wait + cpu_s(in, bytes));
+    return fmax(read_s(in, bytes) / STEADY, dense_s + experts + wait + cpu_s(in, bytes));
 }
 
 static double prompt(const struct forecast_input *in, double tokens, struct forecast_side *s)

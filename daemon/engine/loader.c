@@ -58,27 +58,11 @@ static void on_tick(void *arg)
     worker_read_mail(arg);
 }
 
-/*
- * With what is free and `more`.  A model whose context the budget decides, or
- * that is not all resident, leaves something for requests if it can.
- */
+/* With what is free and `more`. */
 static int plan(const struct engine *e, struct model *m, struct model_options *o, size_t more,
                 struct model_plan *ret, struct err *err)
 {
-    size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM) + more;
-    size_t less = bytes - budget_headroom(m, bytes);
-    bool ctx_given = o->n_ctx != 0;
-    int r =
-        model_plan(m, o, e->opt.backend_ops, e->opt.backend, ctx_given ? bytes : less, ret, err);
-
-    o->bytes = ctx_given ? bytes : less;
-    if (r < 0 || !ctx_given || !ret->fits || ret->placement.mode == PLACEMENT_ALL)
-        return r;
-    r = model_plan(m, o, e->opt.backend_ops, e->opt.backend, less, ret, err);
-    if (r >= 0 && !ret->fits)
-        return model_plan(m, o, e->opt.backend_ops, e->opt.backend, bytes, ret, err);
-    o->bytes = less;
-    return r;
+    return budget_plan(&e->opt, m, o, ledger_free_bytes(e->opt.ledger, POOL_RAM) + more, ret, err);
 }
 
 static bool good_enough(const struct model_plan *p)

@@ -72,6 +72,12 @@ gates: all $(addprefix $(B)/tests/,mkmodel stream_race check_stream bypass repla
 	    $(if $(MODELS_DIR),--models $(MODELS_DIR)) $(foreach m,MOE DENSE SMALL LARGE,$(if $($m),--use $m=$($m))) \
 	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
 
+# Plans against what happens; tests/bench/plan_check.py tells more.
+.PHONY: check-plan
+check-plan: all $(B)/tests/mkmodel ## what plan says against bytes and speeds of runs [MODELS='FILE …' ROUNDS=3 OUT=plan.json]
+	PYTHONDONTWRITEBYTECODE=1 tests/bench/plan_check.py --build $(B) $(addprefix --models ,$(MODELS)) \
+	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
+
 # A token takes nothing from the heap and no lock; see check_quiet.c.
 $(B)/tests/check_quiet: $(call obj,tests/bench/check_quiet.c $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
