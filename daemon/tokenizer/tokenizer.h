@@ -91,7 +91,8 @@ struct detok {
     const struct tokenizer *tokenizer;
     struct str held;
     bool show_special;
-    bool (*shows)(const void *arg, struct view text); /* which control tokens come out all the same; NULL: none */
+    /* Which control tokens come out all the same; NULL: none. */
+    bool (*shows)(const void *arg, struct view text);
     const void *shows_arg;
 };
 void detok_init(struct detok *d, const struct tokenizer *t, bool show_special);
