@@ -1,4 +1,5 @@
 /* Bringing models into memory and letting them leave; see engine_priv.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,15 @@ static void note_loaded(struct engine *e, struct slot *s, int64_t began_ms)
                units_format_time_ms(clock_ms() - began_ms, took, sizeof took));
 }
 
+/* What is wrong with a file is told by who knows the file alone: says which model that is. */
+static void name_model(const struct slot *s, struct err *why)
+{
+    char text[sizeof why->text];
+
+    snprintf(text, sizeof text, "cannot load '%.100s': %.390s", s->name, why->text);
+    memcpy(why->text, text, sizeof text);
+}
+
 static int load(struct engine *e, struct work *work, struct err *err)
 {
     struct slot *s = work->slot;
@@ -153,6 +163,10 @@ static int load(struct engine *e, struct work *work, struct err *err)
     s->progress = s->progress_total = 0;
     slot_set_state(&e->catalog, s, MODEL_LOADING);
     r = model_open(s->path, &m, &why);
+    if (r < 0)
+        name_model(s, &why);
+    else
+        model_know_as(m, s->name);
     if (r >= 0)
         r = read_model(e, work, m, &s->charged_bytes, &why);
     if (r < 0) {

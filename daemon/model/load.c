@@ -9,6 +9,11 @@
 #include "common/units.h"
 #include "daemon/model/model_priv.h"
 
+static const char *called(const struct model *m)
+{
+    return m->known_as ? m->known_as : m->name;
+}
+
 static int refuse(const struct model *m, const struct model_plan *p, struct err *err)
 {
     char need[24], have[24], weights[24], kv[24], scratch[24];
@@ -18,7 +23,7 @@ static int refuse(const struct model *m, const struct model_plan *p, struct err 
     r = err_set(
         err, ERR_NOMEM,
         "'%s' needs %s (weights %s, kv %s, scratch %s) at a context of %zu, and %s are free; %s",
-        m->name, units_format_size(p->peak, need, sizeof need),
+        called(m), units_format_size(p->peak, need, sizeof need),
         units_format_size(p->account[ACCOUNT_WEIGHTS], weights, sizeof weights),
         units_format_size(p->account[ACCOUNT_KV], kv, sizeof kv),
         units_format_size(p->account[ACCOUNT_SCRATCH], scratch, sizeof scratch), p->n_ctx,
@@ -91,7 +96,7 @@ static int fill(struct model *m, const struct model_options *o, size_t bytes,
     struct sizes s;
     int r;
 
-    snprintf(who, sizeof who, "model '%.128s'", m->name);
+    snprintf(who, sizeof who, "model '%.128s'", called(m));
     r = model_sizes(m, o, bytes, ops, be, &s, &m->program, err);
     if (r >= 0)
         r = reserve(m, &s, who, err);
@@ -121,7 +126,7 @@ int model_load(struct model *m, const struct model_options *opt, struct ledger *
 
     thread_assert(THREAD_ENGINE);
     if (m->loaded)
-        return err_set(err, ERR_CONFLICT, "model '%s' is loaded already", m->name);
+        return err_set(err, ERR_CONFLICT, "model '%s' is loaded already", called(m));
     if (opt->bytes)
         bytes = MIN(bytes, opt->bytes);
     r = model_plan(m, opt, ops, be, bytes, &plan, err);

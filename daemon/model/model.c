@@ -85,6 +85,12 @@ int model_open(const char *path, struct model **ret, struct err *err)
     return r < 0 ? r : 0;
 }
 
+void model_know_as(struct model *m, const char *name)
+{
+    free(m->known_as);
+    m->known_as = xstrdup(name);
+}
+
 void model_close(struct model *m)
 {
     if (!m)
@@ -94,6 +100,7 @@ void model_close(struct model *m)
     free(m->bound);
     free(m->chat_template);
     free(m->name);
+    free(m->known_as);
     tokenizer_destroy(m->tokenizer);
     gguf_close(m->g);
     free(m);

@@ -82,6 +82,8 @@ struct model_plan {
 
 int model_open(const char *path, struct model **ret, struct err *err);
 void model_close(struct model *m); /* gives back everything */
+/* What messages and the ledger call it from now on: many files have the same general.name. */
+void model_know_as(struct model *m, const char *name);
 
 const struct gguf *model_gguf(const struct model *m);
 const struct tokenizer *model_tokenizer(const struct model *m); /* NULL: none */

@@ -19,6 +19,7 @@ struct model {
     struct hparams hp;
     char *chat_template; /* NULL: none */
     char *name;
+    char *known_as; /* in messages and in the ledger; NULL: name */
     /* [n_layers + 1][TENSOR_COUNT][PART_COUNT]; row 0 holds what is outside the layers */
     struct graph_weight *weights;
     size_t n_weights;
