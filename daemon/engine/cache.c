@@ -138,6 +138,7 @@ static json_t *report(const struct slot *s, const struct job *j)
         "floor", bytes_json(model_floor_bytes(s->model)), "dense_bytes",
         bytes_json(st.placement.dense_bytes), "slots_bytes", bytes_json(st.placement.slots_bytes),
         "slots", (json_int_t)st.placement.n_slots, "ring", ring_json(&st.placement));
+    json_object_set_new(o, "slots_cap", st.slots_cap ? bytes_json(st.slots_cap) : json_null());
     json_object_set_new(o, "resident", bytes_json(st.resident_bytes));
     json_object_set_new(o, "weights", bytes_json(st.bytes));
     json_object_set_new(o, "wanted", bytes_json(st.wanted_bytes));

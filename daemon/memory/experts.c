@@ -335,6 +335,7 @@ void residency_experts_begin(struct residency *r, const struct residency_choice 
         if (r->trace && r->token)
             trace_writer_token(r->trace, !r->last_decode, NULL);
         r->token++;
+        cliff_token_begins(r);
     }
     r->last_unit = unit;
     r->last_decode = c->decode;
@@ -427,8 +428,11 @@ int residency_experts_next(struct residency *r, const void *(**ret_data)[RESIDEN
         residency_experts_drop(r);
         return -ERR_IO;
     }
-    if (!n)
+    if (!n) {
+        if (c->unit == &r->units[r->in.n_units - 1])
+            cliff_token_ends(r);
         c->unit = NULL;
+    }
     *ret_data = c->data;
     return n;
 }

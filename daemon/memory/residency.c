@@ -27,6 +27,7 @@ struct residency *residency_create(const struct gguf *g, struct ledger *l,
     r->who = xstrdup(who);
     r->max_rows = 1;
     r->n_used = 1;
+    residency_set_probe(r, residency_probe_process, NULL);
     return r;
 }
 

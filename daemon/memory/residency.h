@@ -27,6 +27,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "backends/backend.h"
 #include "common/err.h"
@@ -59,6 +60,13 @@ void residency_set_engine(struct residency *r, const struct stream_engine *engin
 void residency_set_state_dir(struct residency *r, const char *dir);
 /* Rows that are looked up at once, and experts that a token uses, at most; before all that follows. */
 void residency_set_batch(struct residency *r, size_t max_rows, unsigned n_used);
+
+/*
+ * The clock and the major faults of this process, which the cliff guard looks at
+ * (guard.h); tests put their own in place.
+ */
+typedef void residency_probe_fn(void *arg, int64_t *ret_us, uint64_t *ret_major_faults);
+void residency_set_probe(struct residency *r, residency_probe_fn *probe, void *arg);
 
 /* Declares an extent; all are declared before residency_load.  Returns its id. */
 extent_id residency_add(struct residency *r, const struct extent *e);
@@ -161,6 +169,7 @@ struct residency_stats {
     uint64_t reader_bytes;       /* … which were these */
     const char *reader;          /* "io_uring", "pread"; NULL: none needed */
     bool direct;
+    size_t slots_cap;  /* fewer slots than fit, because more made tokens slower; 0: no such cap */
     double drive_rate; /* bytes a second, as measured, of the first part's drive; 0: it was not */
     const char *drive_why; /* one sentence; "" */
 };

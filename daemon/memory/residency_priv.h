@@ -2,6 +2,7 @@
 #pragma once
 
 #include "daemon/memory/calibrate.h"
+#include "daemon/memory/guard.h"
 #include "daemon/memory/policy.h"
 #include "daemon/memory/reader.h"
 #include "daemon/memory/residency.h"
@@ -105,6 +106,17 @@ struct choice {
     bool failed;
 };
 
+/* What the cliff guard sees of a token. */
+struct cliff {
+    struct guard guard;
+    residency_probe_fn *probe;
+    void *probe_arg;
+    int64_t began_us;
+    uint64_t faults, uses, hits; /* when the token began */
+    size_t before; /* slots that there were when the cap came; 0: nothing to win back */
+    bool open;     /* a token has begun */
+};
+
 struct residency {
     const struct gguf *g;
     struct ledger *ledger;
@@ -153,6 +165,7 @@ struct residency {
     uint64_t token;
     size_t last_unit;
     bool last_decode;
+    struct cliff cliff;
     int current_layer;
 
     size_t bytes_read; /* by load */
@@ -207,6 +220,11 @@ void experts_landed(struct residency *r, struct flight *f);
 void experts_cut(struct residency *r, size_t n_slots);
 void experts_grow(struct residency *r, size_t n_slots);
 size_t experts_book_bytes(const struct residency *r);
+
+/* residency_guard.c: around the layers with experts of one token */
+void cliff_token_begins(struct residency *r);
+void cliff_token_ends(struct residency *r);
+void residency_probe_process(void *arg, int64_t *ret_us, uint64_t *ret_major_faults);
 
 /* rows.c */
 size_t rows_staging_bytes(const struct residency *r);

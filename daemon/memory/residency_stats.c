@@ -68,6 +68,7 @@ void residency_stats(const struct residency *r, struct residency_stats *ret)
     ret->resident_bytes += slots_filled(r);
     ret->ahead_bytes = r->ahead_bytes;
     ret->ahead_unused_bytes = r->ahead_unused_bytes;
+    ret->slots_cap = r->cliff.guard.cap;
     ret->uses = r->uses;
     ret->hits = r->hits;
     ret->wait_us = r->ring_wait_us + r->rows_wait_us;

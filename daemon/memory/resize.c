@@ -206,10 +206,29 @@ void residency_grow(struct residency *r)
     residency_reopen_ring(r, NULL);
 }
 
+/* Fewer slots, as the cliff guard wants it, and those of before when its cap has ended. */
+static int heed_guard(struct residency *r, struct err *err)
+{
+    struct placement to = r->p;
+    size_t before = r->cliff.before;
+
+    if (r->whole || !before)
+        return 0;
+    if (!r->cliff.guard.cap) {
+        r->cliff.before = 0;
+        grow_slots(r, before);
+        return 0;
+    }
+    to.n_slots = r->cliff.guard.cap;
+    return to.n_slots < r->p.n_slots ? shrink(r, &to, err) : 0;
+}
+
 int residency_between(struct residency *r, struct err *err)
 {
     int rc = r->closed ? residency_reopen_ring(r, err) : 0;
 
+    if (rc >= 0 && r->loaded)
+        rc = heed_guard(r, err);
     if (rc >= 0 && r->loaded && r->want_dropped < r->p.n_dropped)
         residency_grow(r);
     return rc;
@@ -231,6 +250,10 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
                        units_format_size(bytes, have, sizeof have));
     if (r->whole && r->p.total_bytes <= bytes)
         return 0;
+    if (r->cliff.guard.cap) {
+        r->cliff.before = to.n_slots;
+        to.n_slots = MIN(to.n_slots, r->cliff.guard.cap);
+    }
     r->want_dropped = to.n_dropped;
     if (r->whole || to.n_slots < r->p.n_slots || to.n_dropped > r->p.n_dropped ||
         to.ring_depth < r->p.ring_depth) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
+#include "daemon/memory/guard.h"
 #include "daemon/memory/residency.h"
 #include "tests/support/cpu_backend.h"
 #include "tests/support/gguf_writer.h"
@@ -491,6 +492,69 @@ START_TEST(two_matrices_of_one_tensor_are_one_read_and_each_has_its_place)
 }
 END_TEST
 
+/* A machine on which every slot beyond some costs a fault and time. */
+struct machine {
+    struct residency *r;
+    size_t real; /* slots that it has memory for; 0: any number */
+    int64_t us;
+    uint64_t faults;
+};
+
+static void probe_machine(void *arg, int64_t *ret_us, uint64_t *ret_major_faults)
+{
+    struct machine *m = arg;
+    struct residency_stats s;
+
+    residency_stats(m->r, &s);
+    m->us += 1000;
+    if (m->real && s.placement.n_slots > m->real) {
+        m->us += 5000;
+        m->faults += 10;
+    }
+    *ret_us = m->us;
+    *ret_major_faults = m->faults;
+}
+
+START_TEST(more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later)
+{
+    struct machine m = {.r = make(NULL)};
+    struct residency_stats s;
+    struct placement p;
+    struct err err = {0};
+    size_t most, little;
+
+    residency_set_probe(m.r, probe_machine, &m);
+    residency_plan(m.r, SIZE_MAX, &p);
+    most = p.total_bytes - p.slots_bytes / N_EXPERTS;
+    little = p.total_bytes - p.slots_bytes * 4 / N_EXPERTS;
+    ck_assert_int_eq(load(m.r, little, &err), 0);
+    for (size_t i = 0; i < GUARD_WINDOW; i++)
+        must_walk(m.r, i, 1);
+    residency_stats(m.r, &s);
+    m.real = s.placement.n_slots;
+    ck_assert_int_eq(residency_resize(m.r, most, &err), 0);
+    residency_stats(m.r, &s);
+    ck_assert_uint_gt(s.placement.n_slots, m.real + GUARD_STEP_LEAST);
+    for (size_t i = 0; i < 2 * GUARD_WINDOW + 1; i++)
+        must_walk(m.r, i, 1);
+    residency_stats(m.r, &s);
+    ck_assert_uint_eq(s.slots_cap, m.real);
+    ck_assert_uint_eq(s.placement.n_slots, m.real);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), residency_held_bytes(m.r));
+    ck_assert_int_eq(residency_resize(m.r, most, &err), 0); /* the cap holds */
+    residency_stats(m.r, &s);
+    ck_assert_uint_eq(s.placement.n_slots, m.real);
+    m.real = 0;
+    for (size_t i = 0; i < GUARD_REST + 1; i++)
+        must_walk(m.r, i, 1);
+    residency_stats(m.r, &s);
+    ck_assert_uint_eq(s.slots_cap, 0);
+    ck_assert_uint_le(residency_held_bytes(m.r), most);
+    ck_assert_uint_gt(s.placement.n_slots, N_LAYERS * 3);
+    residency_destroy(m.r);
+}
+END_TEST
+
 TCase *tcase_memory_streaming(void)
 {
     TCase *tc = tcase_create("streaming");
@@ -503,6 +567,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
+    tcase_add_test(tc, more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later);
     tcase_add_test(tc, a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file);
     tcase_add_test(tc, two_matrices_of_one_tensor_are_one_read_and_each_has_its_place);
     return tc;
