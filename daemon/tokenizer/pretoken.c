@@ -129,9 +129,8 @@ static const struct splitter words_jais2 = {
 static const struct splitter words_deepseek_llm = {{
     REGEX("[\\r\\n]"),
     REGEX(WS "?[" DEEPSEEK_LETTERS "]+"),
-    /* Without U+3000, which the file lists, but the field reads as white space. */
     REGEX(WS
-          "?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3001}\\x{3002}]+"),
+          "?[!-/:-~\\x{FF01}-\\x{FF0F}\\x{FF1A}-\\x{FF5E}\\x{2018}-\\x{201F}\\x{3000}-\\x{3002}]+"),
     /* The look behind keeps a long run that does not reach the end from being tried at each place. */
     REGEX("(?<!" WS ")" WS "+\\z"),
     REGEX(CJK_DEEPSEEK),

