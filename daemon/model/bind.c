@@ -157,8 +157,8 @@ static bool holds_weights(const struct format *f)
     return true;
 }
 
-static int check_format(const struct tensor_row *row, const struct gguf_tensor *t, const char *text,
-                        struct err *err)
+static int check_format(const struct hparams *hp, const struct tensor_row *row,
+                        const struct gguf_tensor *t, const char *text, struct err *err)
 {
     if (row->use == USE_VECTOR && strcmp(t->fmt->name, "f32") != 0)
         return err_set_param(err, ERR_UNSUPPORTED, text, "tensor '%s' is %s; it must be f32", text,
@@ -167,6 +167,12 @@ static int check_format(const struct tensor_row *row, const struct gguf_tensor *
         return err_set_param(err, ERR_UNSUPPORTED, text,
                              "tensor '%s' is %s, a type that cannot hold weights", text,
                              t->fmt->name);
+    /* A layer reads its own columns of it. */
+    if (row->dims[0] == DIM_EMBD_LAYERS && hp->n_embd_layer % t->fmt->block_elems != 0)
+        return err_set_param(err, ERR_UNSUPPORTED, text,
+                             "tensor '%s' is %s, whose blocks of %u do not divide the %u values of "
+                             "a layer",
+                             text, t->fmt->name, t->fmt->block_elems, hp->n_embd_layer);
     return 0;
 }
 
@@ -194,7 +200,7 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
                    : 0;
     r = check_shape(&m->hp, layer, row, t, text, err);
     if (r >= 0)
-        r = check_format(row, t, text, err);
+        r = check_format(&m->hp, row, t, text, err);
     if (r < 0)
         return r;
     w->t = tensor_make(t->fmt, NULL, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);

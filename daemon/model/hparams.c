@@ -363,6 +363,21 @@ static int derive_vocab(struct hparams *hp, const struct arch *arch, uint64_t vo
     return 0;
 }
 
+/* A number of shared experts means something where the family's table has tensors for them. */
+static int check_shared(const struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    bool by_count = !hp->has[KEY_SHARED_FF];
+
+    if (!hp->n_ff_shexp)
+        return 0;
+    for (size_t i = 0; i < arch->n_tensors; i++)
+        if (arch->tensors[i].name == TENSOR_FFN_UP_SHEXP)
+            return 0;
+    return err_set(err, ERR_UNSUPPORTED, "'%s.%s' is %u, but '%s' has no shared experts",
+                   arch->name, keys[by_count ? KEY_EXPERT_SHARED_COUNT : KEY_SHARED_FF].name,
+                   by_count ? hp->n_shared : hp->n_ff_shexp, arch->name);
+}
+
 int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, struct hparams *ret,
                  struct err *err)
 {
@@ -410,6 +425,8 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
         r = derive_experts(&hp, arch, err);
     if (r >= 0 && arch->check)
         r = arch->check(&hp, err);
+    if (r >= 0)
+        r = check_shared(&hp, arch, err);
     if (r >= 0 && hp.pooling == POOLING_RANK)
         r = err_set(err, ERR_UNSUPPORTED,
                     "'%s.%s' is %d: the file is a reranker, which this version cannot run",

@@ -7,7 +7,9 @@
  * tests/fuzz/seeds/NAME/; words of the language in tests/fuzz/NAME.dict if it
  * has some.  An input that once broke it stays among the seeds.
  *
- * The program is linked with that room and the rooms it may include alone.
+ * The program is linked with that room and the rooms it may include alone, and
+ * with tests/support where it includes of that.  "runs: 1/N" on such a line
+ * takes that share of the runs of `make fuzz-smoke`, where one takes milliseconds.
  */
 #pragma once
 

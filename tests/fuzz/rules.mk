@@ -12,13 +12,13 @@ fuzz_src    = $(filter-out %/main.c,$(sort $(foreach d,$(fuzz_dirs),$(call dir_s
 
 # -O1 keeps stacks readable; a finding of UBSan must end the program, or libFuzzer goes on.  clang 14 does not know
 # every name that gcc's __builtin_cpu_supports() does.
-fuzz_make  = $(MAKE) --no-print-directory B=$(B)/fuzz CC=$(FUZZ_CC) TIERS=scalar WARN= FLAGS_scalar= \
+fuzz_make  = $(MAKE) --no-print-directory B=$(B)/fuzz CC='$(FUZZ_CC)' TIERS=scalar WARN= FLAGS_scalar= \
              OPT='-O1 -g -fno-omit-frame-pointer' \
              SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' \
              CFLAGS="$(CFLAGS) '-D__builtin_cpu_supports(name)=0'"
 
 define fuzz_rule
-$(B)/fuzz_$(1): $(call obj,tests/fuzz/fuzz_$(1).c $(fuzz_src))
+$(B)/fuzz_$(1): $(call obj,tests/fuzz/fuzz_$(1).c $(fuzz_src)) $(if $(shell grep -l "tests/support/" tests/fuzz/fuzz_$(1).c),$(B)/libsupport.a)
 	@$$(if $$(Q),echo "  LINK  $$@",:)
 	$$(Q)$$(CC) -fsanitize=fuzzer,address,undefined -pthread -o $$@ $$^ $$(LIBS)
 endef

@@ -19,9 +19,14 @@ for name in "$@"; do
     [ -d "$seeds" ] || seeds=
     dict=
     [ -f "tests/fuzz/$name.dict" ] && dict=-dict=tests/fuzz/$name.dict
+    # A program whose runs are long asks for a share of them.
+    share=$(sed -n 's,^/\* runs: 1/\([0-9]*\) \*/$,\1,p' "tests/fuzz/fuzz_$name.c")
+    runs=$(echo "$args" | sed -n 's/.*-runs=\([0-9]*\).*/\1/p')
+    these=$args
+    [ -z "$share" ] || [ -z "$runs" ] || these=$(echo "$args" | sed "s/-runs=$runs/-runs=$((runs / share))/")
     start=$(date +%s)
     # shellcheck disable=SC2086 # the arguments are words on purpose
-    if UBSAN_OPTIONS=print_stacktrace=1 "$program" $args $dict -timeout=20 -rss_limit_mb=2048 \
+    if UBSAN_OPTIONS=print_stacktrace=1 "$program" $these $dict -timeout=20 -rss_limit_mb=2048 \
         -artifact_prefix="$folder/broken/$name-" "$corpus" $seeds >"$log" 2>&1; then
         runs=$(sed -n 's/^Done \([0-9]*\) runs.*/\1/p' "$log")
         edges=$(sed -n 's/.* cov: \([0-9]*\) .*/\1/p' "$log" | tail -n 1)

@@ -304,22 +304,21 @@ static void place_routers(struct maker *k)
 }
 
 /* The numbers of a sound file: read from one whose tensors are only there to be counted. */
-static void read_numbers(struct maker *k)
+static int read_numbers(struct maker *k, struct err *err)
 {
     static const struct family_file sound = {0};
     const struct family_file *o = k->o;
     const uint64_t one = 1;
     struct gguf_writer w = {0}, *to = k->w;
     struct gguf *g = NULL;
-    struct err err = {0};
     char word[WORD], *path;
-    int fd;
+    int fd, r;
 
     k->o = &sound;
     k->w = &w;
     write_keys(k);
     key_word(k, "block_count", true, word);
-    for (long i = 0; i < strtol(word, NULL, 10); i++) {
+    for (long i = 0; i < MIN(strtol(word, NULL, 10), HPARAMS_MAX_LAYERS); i++) {
         char text[32];
 
         snprintf(text, sizeof text, "blk.%ld.counted", i);
@@ -327,18 +326,18 @@ static void read_numbers(struct maker *k)
     }
     fd = gguf_writer_memfd(&w);
     path = gguf_writer_fd_path(fd);
-    if (gguf_open(path, &g, &err) < 0 || hparams_read(g, k->arch, 0, &k->hp, &err) < 0) {
-        fprintf(stderr, "family_model: %s %s: %s\n", o->family, o->variant ? o->variant : FIRST,
-                err.text);
-        exit(1);
-    }
-    place_routers(k);
+    r = gguf_open(path, &g, err);
+    if (r >= 0)
+        r = hparams_read(g, k->arch, 0, &k->hp, err);
+    if (r >= 0)
+        place_routers(k);
     gguf_close(g);
     free(path);
     close(fd);
     gguf_writer_clear(&w);
     k->o = o;
     k->w = to;
+    return r;
 }
 
 /*
@@ -398,16 +397,24 @@ static void write_numbers(const struct maker *k, const struct tensor_row *row, c
     free(x);
 }
 
-static void write_row(struct maker *k, const struct tensor_row *row, int layer, const char *text)
+static unsigned shape_of(const struct maker *k, const struct tensor_row *row, int layer,
+                         uint64_t dims[4])
 {
-    bool of_tensor = k->o->fault > FAMILY_SOUND && k->o->fault < FAMILY_NO_KEY;
-    uint64_t dims[4];
     unsigned n_dims = 1;
 
     for (unsigned d = 0; d < 4; d++) {
         dims[d] = model_dim(&k->hp, layer, row->dims[d]);
         n_dims = row->dims[d] != DIM_NONE ? d + 1 : n_dims;
     }
+    return n_dims;
+}
+
+static void write_row(struct maker *k, const struct tensor_row *row, int layer, const char *text)
+{
+    bool of_tensor = k->o->fault > FAMILY_SOUND && k->o->fault < FAMILY_NO_KEY;
+    uint64_t dims[4];
+    unsigned n_dims = shape_of(k, row, layer, dims);
+
     if (row->name == TENSOR_TOKEN_TYPES)
         dims[1] = 2;
     if (of_tensor && k->n++ == k->o->which) {
@@ -461,20 +468,83 @@ static void write_tensors(struct maker *k)
     }
 }
 
-bool family_file_build(const struct family_file *o, struct gguf_writer *w, char ret_name[96])
+static void maker_init(struct maker *k, const struct family_file *o, struct gguf_writer *w)
 {
-    struct maker k = {.o = o, .w = w, .ret_name = ret_name};
-
+    *k = (struct maker){.o = o, .w = w};
     for (size_t i = 0; i < ARRAY_LEN(archs); i++)
         if (strcmp(family_names[i], o->family) == 0)
-            k.arch = archs[i];
-    k.family = words_of(o->family, NULL);
-    k.variant = o->variant && strcmp(o->variant, FIRST) != 0 ? words_of(o->family, o->variant) : "";
+            k->arch = archs[i];
+    k->family = words_of(o->family, NULL);
+    k->variant =
+        o->variant && strcmp(o->variant, FIRST) != 0 ? words_of(o->family, o->variant) : "";
+}
+
+bool family_file_build(const struct family_file *o, struct gguf_writer *w, char ret_name[96])
+{
+    struct err err = {0};
+    struct maker k;
+
+    maker_init(&k, o, w);
+    k.ret_name = ret_name;
     ret_name[0] = '\0';
-    read_numbers(&k);
+    if (read_numbers(&k, &err) < 0) {
+        fprintf(stderr, "family_model: %s %s: %s\n", o->family, o->variant ? o->variant : FIRST,
+                err.text);
+        exit(1);
+    }
     write_keys(&k);
     write_tensors(&k);
     return o->fault == FAMILY_SOUND || o->which < k.n;
+}
+
+/* Values of all tensors of the file, no more than most + 1. */
+static size_t count_values(const struct maker *k, size_t most)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < k->arch->n_tensors; i++) {
+        const struct tensor_row *row = &k->arch->tensors[i];
+        bool in_layer = names[row->name].in_layer;
+
+        for (int layer = in_layer ? 0 : -1; layer < (in_layer ? (int)k->hp.n_layers : 0); layer++) {
+            uint64_t dims[4], n = 1;
+
+            if (!is_there(k, row, layer))
+                continue;
+            shape_of(k, row, layer, dims);
+            for (unsigned d = 0; d < 4; d++) {
+                if (dims[d] > most / n)
+                    return most + 1;
+                n *= MAX(dims[d], 1);
+            }
+            sum += n;
+            if (sum > most)
+                return most + 1;
+        }
+    }
+    return sum;
+}
+
+int family_file_build_odd(const struct family_file *o, const char *words, struct gguf_writer *w,
+                          struct err *err)
+{
+    const size_t most = 4 << 20;
+    struct maker k;
+    char *all;
+    int r;
+
+    maker_init(&k, o, w);
+    all = xasprintf("%s %s", k.variant, words);
+    k.variant = all;
+    r = read_numbers(&k, err);
+    if (r >= 0 && count_values(&k, most) > most)
+        r = err_set(err, ERR_TOO_LARGE, "the tensors would have more than %zu values", most);
+    if (r >= 0) {
+        write_keys(&k);
+        write_tensors(&k);
+    }
+    free(all);
+    return r;
 }
 
 bool family_model_build(const char *family, enum family_fault fault, size_t which,

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "backends/formats/format.h"
+#include "common/err.h"
 #include "tests/support/gguf_writer.h"
 
 enum family_fault {
@@ -52,6 +53,14 @@ const char *family_variant(const char *family, size_t i);
  * ("" when this one cannot be made wrong in that way).
  */
 bool family_file_build(const struct family_file *o, struct gguf_writer *w, char ret_name[96]);
+/*
+ * The same with words of family_model.def behind those of the variant, for
+ * numbers that nobody thought of: the tensors have the shapes that they call
+ * for.  Fails as the reader of these numbers does, or with ERR_TOO_LARGE when
+ * the tensors would have more than 4 Mi values.
+ */
+int family_file_build_odd(const struct family_file *o, const char *words, struct gguf_writer *w,
+                          struct err *err);
 /* The first variant in f32. */
 bool family_model_build(const char *family, enum family_fault fault, size_t which,
                         struct gguf_writer *w, char ret_name[96]);

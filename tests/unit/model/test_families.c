@@ -9,7 +9,13 @@
 
 TCase *tcase_model_families(void);
 
-START_TEST(every_file_of_a_family_opens)
+static void count_layers(void *arg, int from, int to, const char *kind)
+{
+    ck_assert(kind[0]);
+    *(int *)arg += to - from + 1;
+}
+
+START_TEST(every_file_of_a_family_opens_and_tells_its_layers)
 {
     const char *variant;
 
@@ -18,10 +24,15 @@ START_TEST(every_file_of_a_family_opens)
         struct gguf_writer w = {0};
         struct model *m = NULL;
         struct err err = {0};
+        struct model_info info;
+        int n_layers = 0;
         char name[96];
 
         ck_assert(family_file_build(&o, &w, name));
         ck_assert_msg(tiny_open(&w, &m, &err) == 0, "%s %s: %s", o.family, variant, err.text);
+        model_layer_kinds(m, count_layers, &n_layers);
+        model_info(m, &info);
+        ck_assert_int_eq(n_layers, (int)info.n_layers);
         model_close(m);
     }
 }
@@ -141,7 +152,7 @@ TCase *tcase_model_families(void)
     while (family_names[n])
         n++;
     tcase_set_timeout(tc, 300);
-    tcase_add_loop_test(tc, every_file_of_a_family_opens, 0, n);
+    tcase_add_loop_test(tc, every_file_of_a_family_opens_and_tells_its_layers, 0, n);
     tcase_add_test(tc, every_wrong_file_of_every_family_is_refused_by_name);
     tcase_add_loop_test(tc, a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache, 0,
                         (int)ARRAY_LEN(windowed));
