@@ -693,6 +693,11 @@ const struct op *graph_find_op(const struct graph *g, int layer, enum op_kind ki
     return NULL;
 }
 
+static bool reads_token_rows(const struct node *n)
+{
+    return n->op.kind == OP_EMBED && n->op.p.embed.by == OP_EMBED_TOKEN;
+}
+
 static bool reads_slices(const struct node *n, int src)
 {
     return n->op.kind == OP_MOE && src >= 3 && src <= 5 && n->op.p.moe.n_expert > 1;
@@ -713,7 +718,7 @@ void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret)
                 continue;
             if (reads_slices(&g->nodes[i], s))
                 ret[ref->index].n_experts = g->nodes[i].op.p.moe.n_expert;
-            else if (g->nodes[i].op.kind == OP_EMBED)
+            else if (reads_token_rows(&g->nodes[i]))
                 ret[ref->index].by_row = true;
             else
                 whole[ref->index] = true;

@@ -8,10 +8,10 @@
  *     check_stream --floor 1.2 [--tokens N] [--threads N] [--prompt N] MODEL.gguf...
  *     check_stream --time BUDGET [--tokens N] [--threads N] [--prompt N] MODEL.gguf
  *
- * Without a model: tiny ones of every family.  --floor: each model with everything
- * resident and with that many times its floor, the budgets and speeds beside the
- * digests.  --time measures instead: prefill, then decode, with what was read for a
- * token and how fast.
+ * Without a model: tiny ones of six families, with all of that, then of every family
+ * (families.c).  --floor: each model with everything resident and with that many
+ * times its floor, the budgets and speeds beside the digests.  --time measures
+ * instead: prefill, then decode, with what was read for a token and how fast.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,91 +20,21 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
-#include "common/hash.h"
 #include "common/thread.h"
 #include "common/units.h"
 #include "daemon/model/model.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/stream/stream_rig.h"
 #include "tests/support/tiny_model.h"
 
 #define N_CTX 256
 
 static const size_t batches[] = {1, 7, 64};
 
-static int n_passed, n_failed;
-
-struct rig {
-    struct cpu_backend cpu;
-    struct ledger *ledger;
-    struct model *m;
-    size_t n_vocab;
-};
-
-static void die(const char *what, const struct err *err)
-{
-    fprintf(stderr, "check_stream: %s: %s\n", what, err->text);
-    exit(1);
-}
+static struct ways ways;
 
 static struct model_options options(size_t n_out)
 {
     return (struct model_options){.n_ctx = N_CTX, .n_batch = 64, .n_out = n_out};
-}
-
-/* bytes 0: all the machine has. */
-static struct rig rig_open(const char *path, const struct model_options *o, size_t bytes,
-                           unsigned threads)
-{
-    struct rig r = {.cpu = cpu_backend_open(threads, NULL), .ledger = ledger_create()};
-    struct model_info info;
-    struct err err = {0};
-
-    if (bytes && ledger_set_budget(r.ledger, POOL_RAM, bytes, &err) < 0)
-        die(path, &err);
-    if (model_open(path, &r.m, &err) < 0 ||
-        model_load(r.m, o, r.ledger, r.cpu.ops, r.cpu.be, NULL, NULL, NULL, &err) < 0)
-        die(path, &err);
-    model_info(r.m, &info);
-    r.n_vocab = info.n_vocab;
-    return r;
-}
-
-static void rig_close(struct rig *r)
-{
-    model_close(r->m);
-    if (ledger_used(r->ledger, POOL_RAM) != 0)
-        die("the ledger is not back at its start", &(struct err){0});
-    ledger_destroy(r->ledger);
-    cpu_backend_close(&r->cpu);
-}
-
-static int32_t id_at(const struct rig *r, size_t i)
-{
-    return (int32_t)((i * 37 + 11) % r->n_vocab);
-}
-
-/* Logits of n positions from the present end on, chained row by row. */
-static uint64_t digest(struct rig *r, size_t n, size_t batch, uint64_t h)
-{
-    int32_t ids[64], rows[64];
-    size_t at = sequence_length(model_sequence(r->m)), end = at + n;
-    struct err err = {0};
-
-    while (at < end) {
-        size_t k = MIN(MIN(batch, end - at), model_n_batch(r->m));
-        const float *logits;
-
-        for (size_t i = 0; i < k; i++) {
-            ids[i] = id_at(r, at + i);
-            rows[i] = (int32_t)i;
-        }
-        if (model_eval(r->m, ids, k, rows, k, NULL, &logits, &err) < 0)
-            die("a batch", &err);
-        for (size_t i = 0; i < k; i++)
-            h = hash_bytes_seed(logits + i * r->n_vocab, r->n_vocab * sizeof *logits, h);
-        at += k;
-    }
-    return h;
 }
 
 static void tell(const char *name, const char *how, size_t bytes, const struct rig *r,
@@ -114,7 +44,7 @@ static void tell(const char *name, const char *how, size_t bytes, const struct r
     char text[24];
 
     model_residency(r->m, &s);
-    *(want == got ? &n_passed : &n_failed) += 1;
+    *(want == got ? &ways.passed : &ways.failed) += 1;
     printf("%s %-12s %-22s %10s %-8s dropped %-3zu slots %-4zu %016llx\n",
            want == got ? "  ok" : "FAIL", name, how, units_format_size(bytes, text, sizeof text),
            placement_mode_name(s.placement.mode), s.placement.n_dropped, s.placement.n_slots,
@@ -134,33 +64,18 @@ static void check_budget(const char *name, const char *path, const char *how, si
 
             snprintf(text, sizeof text, "%s, %u thr, batch %zu", how, threads, batches[i]);
             sequence_truncate(model_sequence(r.m), 0);
-            tell(name, text, bytes, &r, want, digest(&r, n, batches[i], 0));
+            tell(name, text, bytes, &r, want, rig_digest(&r, n, batches[i], 0));
         }
         rig_close(&r);
     }
 }
 
-/* Cut to the floor, raised, cut again, in the middle of an answer. */
 static void check_live(const char *name, const char *path, size_t all, size_t n, uint64_t want)
 {
     struct model_options o = options(64);
     struct rig r = rig_open(path, &o, 0, 2);
-    size_t floor = model_floor_bytes(r.m);
-    const size_t steps[] = {all, (floor + all) / 2, floor, (floor + 2 * all) / 3, all, floor, all};
-    struct err err = {0};
-    uint64_t h = 0;
 
-    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        size_t from = n * i / ARRAY_LEN(steps), to = n * (i + 1) / ARRAY_LEN(steps);
-
-        if (model_resize(r.m, steps[i], &err) < 0)
-            die("resize", &err);
-        if (model_held_bytes(r.m) > steps[i] ||
-            ledger_used(r.ledger, POOL_RAM) != model_held_bytes(r.m))
-            n_failed++;
-        h = digest(&r, to - from, i % 2 ? 1 : 7, h);
-    }
-    tell(name, "live", all, &r, want, h);
+    tell(name, "live", all, &r, want, rig_digest_live(&r, all, n, &ways));
     rig_close(&r);
 }
 
@@ -173,8 +88,8 @@ static void check(const char *name, const char *path, size_t n)
     uint64_t want;
 
     if (model_plan(r.m, &o, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
-        die(name, &err);
-    want = digest(&r, n, 64, 0);
+        rig_die(name, &err);
+    want = rig_digest(&r, n, 64, 0);
     rig_close(&r);
     check_budget(name, path, "all", p.all, n, want);
     check_budget(name, path, "half", MAX(p.all / 2, p.floor), n, want);
@@ -223,10 +138,10 @@ static struct floor_run floor_run(const char *path, const struct model_options *
     struct residency_stats s;
     int64_t t0 = clock_us();
 
-    run.digest = digest(&r, n_prompt, 64, 0);
+    run.digest = rig_digest(&r, n_prompt, 64, 0);
     run.prefill = rate(n_prompt, t0);
     t0 = clock_us();
-    run.digest = digest(&r, n, 1, run.digest);
+    run.digest = rig_digest(&r, n, 1, run.digest);
     run.decode = rate(n, t0);
     model_residency(r.m, &s);
     run.placement = s.placement;
@@ -258,13 +173,13 @@ static void check_floor(const char *path, double factor, unsigned threads, size_
     bool same;
 
     if (model_plan(r.m, &o, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
-        die(path, &err);
+        rig_die(path, &err);
     rig_close(&r);
     bytes = MIN((size_t)((double)p.floor * factor), p.all);
     all = floor_run(path, &o, 0, threads, n_prompt, n);
     tight = floor_run(path, &o, bytes, threads, n_prompt, n);
     same = all.digest == tight.digest;
-    *(same ? &n_passed : &n_failed) += 1;
+    *(same ? &ways.passed : &ways.failed) += 1;
     printf("%s %s: floor %s\n", same ? "  ok" : "FAIL", slash ? slash + 1 : path,
            units_format_size(p.floor, text, sizeof text));
     tell_floor_run("unlimited", p.all, &all);
@@ -304,10 +219,10 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
            a.placement.ring_depth, (double)a.placement.ring_slot_bytes / 1e6,
            (double)model_held_bytes(r.m) / 1048576.0);
     for (size_t i = 0; i < n_prompt; i++)
-        ids[i] = id_at(&r, i);
+        ids[i] = rig_id_at(&r, i);
     t0 = clock_us();
     if (model_eval(r.m, ids, n_prompt, &last, 1, NULL, &logits, &err) < 0)
-        die("prefill", &err);
+        rig_die("prefill", &err);
     s = (double)(clock_us() - t0) / 1e6;
     model_residency(r.m, &b);
     printf("prefill %zu: %.1f tok/s, %.0f MB read, rss %.1f MiB\n", n_prompt, (double)n_prompt / s,
@@ -316,10 +231,10 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
         model_residency(r.m, &a);
         t0 = clock_us();
         for (size_t i = 0; i < n / 2; i++) {
-            int32_t id = id_at(&r, sequence_length(model_sequence(r.m)));
+            int32_t id = rig_id_at(&r, sequence_length(model_sequence(r.m)));
 
             if (model_eval(r.m, &id, 1, &row, 1, NULL, &logits, &err) < 0)
-                die("decode", &err);
+                rig_die("decode", &err);
         }
         t1 = clock_us();
         s = (double)(t1 - t0) / 1e6;
@@ -374,7 +289,7 @@ static int read_args(int argc, char **argv, struct asked *a)
 
             a->timed = true;
             if (strcmp(argv[++i], "all") != 0 && units_parse_size(argv[i], &size, &err) < 0)
-                die(argv[i], &err);
+                rig_die(argv[i], &err);
             a->bytes = size;
         } else {
             fprintf(stderr, "check_stream: no option '%s'\n", argv[i]);
@@ -400,8 +315,10 @@ int main(int argc, char **argv)
             check_floor(argv[i], a.factor, a.threads, a.n_prompt, a.n ? a.n : 16);
         else
             check(argv[i], argv[i], a.n ? a.n : 24);
-    if (first == argc)
+    if (first == argc) {
         check_tiny(a.only, a.n ? a.n : 90);
-    printf("%d passed, %d failed\n", n_passed, n_failed);
-    return n_failed ? 1 : 0;
+        check_families(a.only, &ways);
+    }
+    printf("%zu passed, %zu failed\n", ways.passed, ways.failed);
+    return ways.failed ? 1 : 0;
 }

@@ -1,5 +1,5 @@
 # One answer whatever the budget; see check_stream.c.
-$(B)/tests/check_stream: $(call obj,tests/stream/check_stream.c $(lib_src)) $(B)/libsupport.a
+$(B)/tests/check_stream: $(call obj,$(wildcard tests/stream/*.c) $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
 
 .PHONY: check-stream

@@ -132,6 +132,8 @@ static bool key_word(const struct maker *k, const char *name, bool required, cha
         return ret[0] != '\0';
     if (find_word(usual, name, '=', ret))
         return true;
+    if (required && k->o->numbers && find_word(k->o->numbers, name, '=', ret))
+        return true;
     return required && find_word(needed, name, '=', ret);
 }
 
@@ -306,8 +308,7 @@ static void place_routers(struct maker *k)
 /* The numbers of a sound file: read from one whose tensors are only there to be counted. */
 static int read_numbers(struct maker *k, struct err *err)
 {
-    static const struct family_file sound = {0};
-    const struct family_file *o = k->o;
+    const struct family_file *o = k->o, sound = {.numbers = o->numbers};
     const uint64_t one = 1;
     struct gguf_writer w = {0}, *to = k->w;
     struct gguf *g = NULL;

@@ -35,6 +35,7 @@ struct family_file {
     const char *family;       /* one of family_names */
     const char *variant;      /* one of family_variant(); NULL: the first */
     const struct format *fmt; /* of matrices whose rows are whole blocks of it; NULL: f32 */
+    const char *numbers;      /* words that win where no word of the family says otherwise; NULL */
     bool unpacked;            /* such values, but as f32 in the file: for a reference */
     enum family_fault fault;  /* a file with a fault has no numbers, only room for them */
     size_t which;

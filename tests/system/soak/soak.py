@@ -26,6 +26,7 @@ ALLOWANCE = 48 << 20
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # What the API may say to such work: 413 and 422 as the models are, 409 a model that is leaving, 499 cancelled, 503 no memory now.
 KNOWN_STATUS = {200, 409, 413, 422, 429, 499, 503}
+KNOWN_CODES = {-32009, -32013, -32022, -32029, -32099, -32001, -32002}  # the same by the control socket
 TEXT = ("The library opens at nine. Whoever comes earlier may wait in the hall, where the clock is slow by a minute and nobody has "
         "ever minded. ")
 
@@ -62,7 +63,7 @@ class Soak:
 
     # -- faces ----------------------------------------------------------------------------------
 
-    def rpc(self, method, timeout=120, **params):
+    def rpc(self, method, timeout=300, **params):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(timeout)
             s.connect(self.socket)
@@ -144,6 +145,14 @@ class Soak:
     def long_prompt(self, r):
         return self.post("/v1/completions", {"model": r.choice(self.names), "max_tokens": r.randint(1, 8), "prompt": TEXT * 30})
 
+    def talk(self, r):
+        """An answer by the control socket."""
+        answer = self.rpc("generate", model=r.choice(self.names), prompt=TEXT * r.randint(1, 3), max_tokens=r.randint(1, 20))
+        code = answer.get("error", {}).get("code")
+        if code is not None and code not in KNOWN_CODES:
+            self.find("generate answered %s" % answer["error"])
+        return code
+
     def leave(self, r):
         self.post("/v1/chat/completions", {"model": r.choice(self.names), "max_tokens": 400, "stream": True,
                                            "messages": [{"role": "user", "content": TEXT}]}, leave_after=r.uniform(0, 2))
@@ -173,7 +182,7 @@ class Soak:
 
     def work(self, number):
         r = random.Random(self.args.seed * 1000 + number)
-        acts = [self.chat] * 8 + [self.long_prompt] * 3 + [self.leave] * 3 + [self.cancel] + [self.load] * 2 + [self.unload] + \
+        acts = [self.chat] * 8 + [self.long_prompt] * 3 + [self.talk] * 3 + [self.leave] * 3 + [self.cancel] + [self.load] * 2 + [self.unload] + \
             [self.budget] * 2 + [self.look] * 2
         while not self.stopping:
             act = r.choice(acts)
