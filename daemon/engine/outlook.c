@@ -261,6 +261,8 @@ static void add_speed(struct engine *e, struct job *j)
                       tiers_json(o, &f, &hits), "ram_mb_per_s",
                       gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
                       m.drive_rate / 1e6, "measured_now", m.measured_now);
+    if (o->info.pooling) /* it writes nothing */
+        json_object_del(speed, "decode");
     if (o->work.n_units && !whole) {
         json_object_set_new(speed, "hit_rate", json_real(hits.rate));
         json_object_set_new(speed, "hit_rate_from", json_string(hits.from));

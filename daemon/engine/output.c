@@ -34,12 +34,15 @@ void output_clear(struct output *o)
 
 /* -- log probabilities ---------------------------------------------------------------- */
 
+/* Without a vocabulary a token is told by its number: no two may look alike. */
 static struct view piece_text(struct output *o, int32_t id)
 {
     size_t at = o->bytes.len;
 
     if (o->tokenizer)
         tokenizer_piece(o->tokenizer, id, true, &o->bytes);
+    else
+        str_addf(&o->bytes, "token_id:%d", id);
     return (struct view){(const char *)(uintptr_t)at, o->bytes.len - at};
 }
 

@@ -85,9 +85,9 @@ static void check_tokens(const struct model_info *info, const struct tokenizer *
 
     for (size_t i = 0; i < n; i++)
         n_ends += tokenizer_is_eog(tok, (int32_t)i);
-    if (!n_ends)
+    if (!n_ends && !info->pooling)
         say(list, "no token ends an answer: only max_tokens and stop texts will");
-    if (tokenizer_eos(tok) < 0)
+    if (tokenizer_eos(tok) < 0 && !info->pooling)
         say(list, "the file names no end-of-text token (tokenizer.ggml.eos_token_id)");
     if (n != info->n_vocab)
         say(list, "the vocabulary has %zu tokens and the model %zu", n, info->n_vocab);
@@ -102,7 +102,8 @@ json_t *suspect_list(const struct model *m)
     model_info(m, &info);
     if (tok) {
         check_tokens(&info, tok, list);
-        check_template(&info, tok, list);
+        if (!info.pooling) /* what gives embeddings has no conversations */
+            check_template(&info, tok, list);
     } else {
         say(list, "there is no vocabulary: the model takes token ids only");
     }

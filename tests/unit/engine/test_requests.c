@@ -1,8 +1,11 @@
 /* Requests from submit to their last event. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/alloc.h"
+#include "tests/support/tiny_model.h"
 #include "tests/unit/engine/rig.h"
 
 TCase *tcase_engine_requests(void);
@@ -160,6 +163,35 @@ START_TEST(logprobs_cover_the_text_token_by_token)
     ck_assert(t.worst_logprob < 0 && t.worst_logprob > -50);
     told_clear(&t);
     rig_close(&r);
+}
+END_TEST
+
+START_TEST(without_a_vocabulary_log_probabilities_tell_the_ids)
+{
+    static char name[] = "ids";
+    struct tiny_model m = {.family = "llama", .no_vocab = true, .n_ctx = 512};
+    struct engine_model_entry entry = {.name = name, .ttl_ms = -1, .n_ctx = 512};
+    struct request *q = rig_completion("ids", "", 3);
+    int fd = tiny_model_memfd(&m);
+    struct told t = {0};
+    struct err err;
+    struct rig r;
+
+    rig_open(&r, 0, 0, NULL);
+    entry.path = gguf_writer_fd_path(fd);
+    ck_assert_int_eq(engine_know(r.e, &entry, &err), 0);
+    free(q->prompt);
+    q->prompt = NULL;
+    q->prompt_ids = xmemdup((const int32_t[]){1, 2, 3}, 3 * sizeof(int32_t));
+    q->n_prompt_ids = 3;
+    q->logprobs = true;
+    rig_run(&r, q, &t);
+    ck_assert_uint_eq(t.n_logprobs, 3);
+    ck_assert(view_starts(view_of_str(&t.logprob_text), VIEW("token_id:")));
+    told_clear(&t);
+    rig_close(&r);
+    free(entry.path);
+    close(fd);
 }
 END_TEST
 
@@ -452,6 +484,7 @@ TCase *tcase_engine_requests(void)
     tcase_add_test(tc, choices_follow_one_another_and_share_the_prompt);
     tcase_add_test(tc, a_stop_string_ends_the_text_before_it);
     tcase_add_test(tc, logprobs_cover_the_text_token_by_token);
+    tcase_add_test(tc, without_a_vocabulary_log_probabilities_tell_the_ids);
     tcase_add_test(tc, echo_puts_the_prompt_in_front_also_without_an_answer);
     tcase_add_test(tc, a_prompt_that_does_not_fit_is_refused_with_both_counts);
     tcase_add_test(tc, generation_stops_with_length_where_the_context_ends);

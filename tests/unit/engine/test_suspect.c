@@ -103,6 +103,17 @@ START_TEST(a_model_without_a_vocabulary_takes_ids)
 }
 END_TEST
 
+START_TEST(an_embedding_model_needs_no_template)
+{
+    struct tiny_model o = {.family = "llama", .chat_template = "", .pooling = 1};
+    struct gguf_writer w = {0};
+    char *odd = oddities(&w, &o);
+
+    ck_assert_ptr_null(strstr(odd, "chat template"));
+    free(odd);
+}
+END_TEST
+
 static size_t n_families(void)
 {
     size_t n = 0;
@@ -121,5 +132,6 @@ TCase *tcase_engine_suspect(void)
     tcase_add_test(tc, a_marker_that_is_no_token_is_named_once);
     tcase_add_test(tc, no_template_and_a_broken_one_are_told);
     tcase_add_test(tc, a_model_without_a_vocabulary_takes_ids);
+    tcase_add_test(tc, an_embedding_model_needs_no_template);
     return tc;
 }
