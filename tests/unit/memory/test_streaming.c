@@ -2,6 +2,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -492,6 +493,70 @@ START_TEST(two_matrices_of_one_tensor_are_one_read_and_each_has_its_place)
 }
 END_TEST
 
+/* A drive that gives nothing of the experts until it is let. */
+struct gate {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool shut;
+};
+
+static ssize_t read_through_gate(void *arg, int fd, void *buf, size_t n, off_t offset)
+{
+    struct gate *g = arg;
+
+    pthread_mutex_lock(&g->lock);
+    while (g->shut)
+        pthread_cond_wait(&g->opened, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    return pread(fd, buf, n, offset);
+}
+
+static void set_gate(struct gate *g, bool shut)
+{
+    pthread_mutex_lock(&g->lock);
+    g->shut = shut;
+    pthread_cond_broadcast(&g->opened);
+    pthread_mutex_unlock(&g->lock);
+}
+
+START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
+{
+    struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct stream_engine engine = {.pread = read_through_gate, .arg = &g};
+    struct residency *r = make(&engine);
+    const void *(*data)[RESIDENCY_PARTS];
+    int32_t ids[] = {1, 0};
+    struct residency_choice c = {
+        .parts = {4, 5, 6}, .ids = ids, .stride = N_USED, .rows = 1, .n_used = N_USED};
+    struct residency_layer l;
+    struct placement p;
+    struct err err = {0};
+    uint64_t waited_us;
+
+    residency_plan(r, SIZE_MAX, &p);
+    ck_assert_int_eq(load(r, p.total_bytes - p.slots_bytes / 3, &err), 0);
+    residency_experts_begin(r, &c);
+    while (residency_experts_next(r, &data, &err) > 0)
+        continue;
+    ids[0] = 3; /* missing; 0 is there */
+    residency_layer(r, 0, &l);
+    waited_us = l.wait_us;
+    set_gate(&g, true);
+    residency_experts_begin(r, &c);
+    ck_assert_int_eq(residency_experts_next(r, &data, &err), 1);
+    ck_assert_ptr_nonnull(data[0][0]);
+    ck_assert_ptr_null(data[3][0]);
+    residency_layer(r, 0, &l);
+    ck_assert_uint_eq(l.wait_us, waited_us); /* nobody waited for it */
+    set_gate(&g, false);
+    ck_assert_int_eq(residency_experts_next(r, &data, &err), 1);
+    ck_assert_ptr_null(data[0][0]);
+    check_floats(data[3][0], 4, 3 * SLICE, SLICE);
+    ck_assert_int_eq(residency_experts_next(r, &data, &err), 0);
+    residency_destroy(r);
+}
+END_TEST
+
 /* A machine on which every slot beyond some costs a fault and time. */
 struct machine {
     struct residency *r;
@@ -567,6 +632,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
+    tcase_add_test(tc, hits_are_given_while_the_misses_of_the_same_choice_are_being_read);
     tcase_add_test(tc, more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later);
     tcase_add_test(tc, a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file);
     tcase_add_test(tc, two_matrices_of_one_tensor_are_one_read_and_each_has_its_place);
