@@ -12,7 +12,7 @@ static int run_budget(struct client *c, int argc, char **argv);
 
 const struct verb verb_memory = {"memory", "", "the ledger, by pool and account", "memory.report",
                                  run_memory};
-const struct verb verb_budget = {"budget", "[ram=SIZE] [--force]",
+const struct verb verb_budget = {"budget", "[ram=SIZE] [--force] [--cancel]",
                                  "show the memory budget, or change it live",
                                  "budget.get budget.set", run_budget};
 
@@ -50,7 +50,8 @@ static int run_memory(struct client *c, int argc, char **argv)
     {
         print_pool(pool);
     }
-    printf("resident set of rnbd: %s\n", size_text(number_of(result, "rss")));
+    printf("resident set of rnbd: %s; page cache of its models' files: %s\n",
+           size_text(number_of(result, "rss")), size_text(number_of(result, "page_cache")));
     json_decref(result);
     return status;
 }
@@ -66,9 +67,11 @@ static void print_budget(const json_t *result)
 
 static int run_budget(struct client *c, int argc, char **argv)
 {
-    bool force = false;
+    bool force = false, cancel = false;
     const struct arg args[] = {
-        {"force", NULL, ARG_FLAG, &force, "unload idle models if that makes it fit"}};
+        {"force", NULL, ARG_FLAG, &force, "unload idle models if that makes it fit"},
+        {"cancel", NULL, ARG_FLAG, &cancel,
+         "unload idle models, and end what runs and unload its model, if that makes it fit"}};
     json_t *result, *params;
     int status, n = args_parse(&verb_budget, argc, argv, args, ARRAY_LEN(args));
 
@@ -86,7 +89,7 @@ static int run_budget(struct client *c, int argc, char **argv)
         if (strncmp(argv[1], "ram=", 4) != 0)
             return wrong_usage(&verb_budget, 0,
                                format_text("'%s' is not of the form ram=SIZE", argv[1]));
-        params = json_pack("{s:s, s:b}", "ram", argv[1] + 4, "force", force);
+        params = json_pack("{s:s, s:b, s:b}", "ram", argv[1] + 4, "force", force, "cancel", cancel);
         status = call_or_print(c, "budget.set", params, NULL, NULL, &result);
     }
     if (!result)

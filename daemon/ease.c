@@ -75,7 +75,7 @@ static void ask(struct ease *x, const struct pressure_decision *d)
                    "budget=%s set=%s waiting=%.0f%%", to, set, d->stalled);
     else
         log_notice("memory is calm again, raising the budget", "budget=%s set=%s", to, set);
-    x->job = engine_set_budget(x->engine, d->effective_bytes, false, &sink, &err);
+    x->job = engine_set_budget(x->engine, d->effective_bytes, BUDGET_KEEP, &sink, &err);
     if (x->job < 0)
         on_done(x, NULL, &err);
 }

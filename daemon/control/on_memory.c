@@ -36,7 +36,7 @@ int on_budget_set(struct call *c, const json_t *params, json_t **ret_result, str
     struct engine *e = c->peer->control->engine;
     struct job_sink sink = call_sink(c);
     uint64_t ram = 0;
-    bool force = false;
+    bool force = false, cancel = false;
     int64_t job;
     char buf[32];
     int r = param_size(c->peer->control, params, "ram", &ram, err);
@@ -47,11 +47,17 @@ int on_budget_set(struct call *c, const json_t *params, json_t **ret_result, str
                           "budget.set needs 'ram': the new budget, such as \"4GiB\"");
     if (r >= 0)
         r = json_get_bool(params, "force", &force, err);
+    if (r >= 0)
+        r = json_get_bool(params, "cancel", &cancel, err);
     if (r < 0)
         return r;
     log_info("budget change asked for", "ram=%s uid=%d pid=%d",
              units_format_size(ram, buf, sizeof buf), (int)c->peer->who.uid, (int)c->peer->who.pid);
-    job = engine_set_budget(e, ram, force, &sink, err);
+    job = engine_set_budget(e, ram,
+                            cancel  ? BUDGET_RUNNING
+                            : force ? BUDGET_IDLE
+                                    : BUDGET_KEEP,
+                            &sink, err);
     if (job < 0)
         return (int)job;
     c->job = job;
@@ -84,7 +90,9 @@ int on_memory_report(struct call *c, const json_t *params, json_t **ret_result, 
         json_object_set_new(pool, "accounts", accounts);
         json_array_append_new(pools, pool);
     }
-    *ret_result = json_pack("{s:o, s:I}", "pools", pools, "rss", (json_int_t)engine_rss_bytes(e));
+    *ret_result =
+        json_pack("{s:o, s:I, s:I}", "pools", pools, "rss", (json_int_t)engine_rss_bytes(e),
+                  "page_cache", (json_int_t)engine_page_cache_bytes(e));
     return 1;
 }
 

@@ -260,7 +260,7 @@ void engine_job_abandon(struct engine *e, int64_t job)
     notes_cancel(e, t->job->work.id);
 }
 
-int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
+int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force force,
                           const struct job_sink *sink, struct err *err)
 {
     struct job *j;
@@ -276,7 +276,7 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
         return r;
     j = job_create(WORK_BUDGET, NULL, "");
     j->ram_bytes = ram_bytes;
-    j->force = force;
+    j->may_go = force;
     if (r < 0) /* models have to give back: ENGINE's, at the end of a layer */
         return post(e, j, sink, jobs_budget);
     id = open_job(e, j, sink);

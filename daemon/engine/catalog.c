@@ -50,6 +50,7 @@ void slot_destroy(struct slot *s)
     for (size_t i = 0; i < s->n_aliases; i++)
         free(s->aliases[i]);
     free(s->aliases);
+    slot_files_free(s->status_files);
     free(s->name);
     free(s->path);
     free(s);
@@ -76,6 +77,40 @@ void slot_read(struct catalog *c, const struct slot *s, struct model_status *ret
     pthread_mutex_unlock(&c->lock);
     ret->idle_ms = used_at < 0 || ret->busy ? 0 : MAX(now - used_at, 0);
     ret->until_ms = leaves_at < 0 ? -1 : MAX(leaves_at - now, 0);
+}
+
+void slot_files_free(char **files)
+{
+    for (size_t i = 0; files && files[i]; i++)
+        free(files[i]);
+    free(files);
+}
+
+char **slot_files(struct catalog *c, const struct slot *s)
+{
+    char **copy = NULL;
+    size_t n = 0;
+
+    pthread_mutex_lock(&c->lock);
+    while (s->status_files && s->status_files[n])
+        n++;
+    if (n)
+        copy = XNEW_ARRAY(char *, n + 1);
+    for (size_t i = 0; i < n; i++)
+        copy[i] = xstrdup(s->status_files[i]);
+    pthread_mutex_unlock(&c->lock);
+    return copy;
+}
+
+/* ENGINE: as the model stands. */
+static char **files_of(const struct slot *s)
+{
+    const struct gguf *g = s->model ? model_gguf(s->model) : NULL;
+    char **files = g ? XNEW_ARRAY(char *, gguf_parts(g) + 1) : NULL;
+
+    for (unsigned i = 0; g && i < gguf_parts(g); i++)
+        files[i] = xstrdup(gguf_path(g, i));
+    return files;
 }
 
 size_t slot_evictable_bytes(struct catalog *c, const struct slot *s)
@@ -179,6 +214,7 @@ void slot_publish(struct catalog *c, struct slot *s)
 {
     int64_t leaves_at = slot_leaves_at_ms(s);
     struct model_status st;
+    char **old = NULL, **files = !s->status_files != !s->model ? files_of(s) : NULL;
 
     /* ENGINE writes all of it but the file's size and time, which LOOP may set in between. */
     pthread_mutex_lock(&c->lock);
@@ -205,11 +241,16 @@ void slot_publish(struct catalog *c, struct slot *s)
     st.created_s = s->status.created_s;
     if (!s->model)
         st.file_bytes = s->status.file_bytes;
+    if (!s->status_files != !s->model) { /* it came or left */
+        old = s->status_files;
+        s->status_files = files;
+    }
     s->status = st;
     s->status_used_at_ms = s->model ? s->used_at_us / 1000 : -1;
     s->status_leaves_at_ms = leaves_at == INT64_MAX ? -1 : leaves_at;
     s->status_evictable = slot_idle(s) && !s->terms.pin;
     pthread_mutex_unlock(&c->lock);
+    slot_files_free(old);
 }
 
 void slot_set_state(struct catalog *c, struct slot *s, enum model_state state)

@@ -65,6 +65,7 @@ struct slot {
     struct model_status status;                     /* but for the times, which go on */
     int64_t status_used_at_ms, status_leaves_at_ms; /* −1: does not apply */
     bool status_evictable;
+    char **status_files; /* NULL-terminated, while it is loaded: all parts */
 
     struct slot *next; /* in ENGINE's list */
 };
@@ -83,6 +84,9 @@ struct slot *slot_create(const struct engine_model_entry *entry, const struct sl
 void slot_destroy(struct slot *s);
 bool slot_answers_to(const struct slot *s, const char *name);
 void slot_read(struct catalog *c, const struct slot *s, struct model_status *ret);
+/* Paths of the files below a loaded model, a copy, NULL-terminated; NULL when it is not loaded. */
+char **slot_files(struct catalog *c, const struct slot *s);
+void slot_files_free(char **files); /* NULL is fine */
 /* What the ledger holds for a model that could leave now. */
 size_t slot_evictable_bytes(struct catalog *c, const struct slot *s);
 /* Size and time of the file, as soon as somebody has looked. */

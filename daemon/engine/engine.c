@@ -301,7 +301,13 @@ size_t engine_rss_bytes(const struct engine *e)
     thread_assert(THREAD_LOOP);
     if (now - atomic_load_explicit(&e->stat_rss_asked_ms, memory_order_relaxed) >= RSS_EVERY_MS) {
         atomic_store_explicit(&asked->stat_rss_asked_ms, now, memory_order_relaxed);
-        reader_sample_rss(asked);
+        reader_sample_all(asked);
     }
     return atomic_load_explicit(&e->stat_rss_bytes, memory_order_relaxed);
+}
+
+size_t engine_page_cache_bytes(const struct engine *e)
+{
+    engine_rss_bytes(e); /* asks for a new sample when the last one is old */
+    return atomic_load_explicit(&e->stat_page_cache_bytes, memory_order_relaxed);
 }

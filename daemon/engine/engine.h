@@ -309,8 +309,13 @@ size_t engine_spare_bytes(const struct engine *e);
 
 /* -- budget and reports: at once -------------------------------------------------------- */
 
-/* Below what is in use: idle models leave first if that is enough with force; else ERR_CONFLICT with the sum. */
-int64_t engine_set_budget(struct engine *e, size_t ram_bytes, bool force,
+/* What may go for a budget below the floor of what is loaded. */
+enum budget_force {
+    BUDGET_KEEP,   /* nothing: ERR_CONFLICT with the floor */
+    BUDGET_IDLE,   /* idle models, if that is enough */
+    BUDGET_RUNNING /* the running request, too, and then its model: it ends with CANCELLED */
+};
+int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force force,
                           const struct job_sink *sink, struct err *err);
 
 enum model_state { MODEL_LISTED, MODEL_LOADING, MODEL_READY, MODEL_DRAINING, MODEL_FAILED };
@@ -365,3 +370,5 @@ void engine_stats(const struct engine *e, struct engine_stats *ret);
 void engine_memory(const struct engine *e, enum pool pool, struct ledger_report *ret);
 /* Rss of smaps_rollup, sampled by an IO thread at most once a second: 0 until the first is there. */
 size_t engine_rss_bytes(const struct engine *e);
+/* Of the files below loaded models, what is in the page cache, whoever read it; sampled with it. */
+size_t engine_page_cache_bytes(const struct engine *e);

@@ -40,6 +40,7 @@ struct worker {
     struct queue queue;
     struct rates rates;
     struct work *running; /* NULL: none */
+    struct job *budget;   /* waits for what runs to end; NULL: none */
     bool stop;
 };
 
@@ -77,7 +78,7 @@ struct engine {
     _Atomic int64_t
         stat_alive_ms; /* ENGINE's last sign of life; INT64_MAX while it waits for work */
     _Atomic size_t stat_spare_bytes; /* of loaded models, above their floors */
-    _Atomic size_t stat_rss_bytes;
+    _Atomic size_t stat_rss_bytes, stat_page_cache_bytes;
     _Atomic int64_t stat_rss_asked_ms;
     pthread_mutex_t stats_lock; /* a leaf */
     struct engine_stats stats;  /* but for running and waiting, which are LOOP's */
@@ -179,8 +180,10 @@ void budget_tell_spare(struct engine *e);
 void jobs_run_load(struct engine *e, struct job *take_job);
 void jobs_unload(struct letter *l, void *engine); /* deliver */
 void jobs_budget(struct letter *l, void *engine); /* deliver */
-void jobs_cache(struct letter *l, void *engine);  /* cache.c: deliver */
-void jobs_plan(struct letter *l, void *engine);   /* outlook.c: deliver */
+/* What ran has ended: a budget that waits for that goes on. */
+void jobs_budget_resume(struct engine *e);
+void jobs_cache(struct letter *l, void *engine); /* cache.c: deliver */
+void jobs_plan(struct letter *l, void *engine);  /* outlook.c: deliver */
 void jobs_finish_leaving(struct engine *e, struct slot *s);
 /* The budget is set: says so.  Any thread. */
 void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded);
@@ -198,3 +201,5 @@ void reader_post(struct engine *e, struct job *j);
 /* Size and time of the model's file; they come back by letter. */
 void reader_look_at_file(struct engine *e, const struct slot *s);
 void reader_sample_rss(struct engine *e);
+/* LOOP: and the page cache of the files below loaded models. */
+void reader_sample_all(struct engine *e);

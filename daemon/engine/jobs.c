@@ -172,6 +172,26 @@ static int below_floor(struct engine *e, size_t to, struct err *err)
     return -ERR_CONFLICT;
 }
 
+/*
+ * Ends what runs, for its model to leave after it: only where that would do, and
+ * a pinned model stays.  The job goes on when it has ended.
+ */
+static bool end_running(struct engine *e, struct job *j)
+{
+    struct work *w = e->worker.running;
+    size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+    size_t goes = catalog_evictable_bytes(&e->catalog, NULL);
+
+    if (j->may_go != BUDGET_RUNNING || !w || !w->slot || w->slot->terms.pin || e->worker.budget)
+        return false;
+    goes += w->slot->model ? model_held_bytes(w->slot->model) : used;
+    if (used - MIN(used, goes) > j->ram_bytes)
+        return false;
+    e->worker.budget = j;
+    worker_cancel_all_of(e, w->slot, "the memory budget was lowered below what its model needs");
+    return true;
+}
+
 void jobs_budget(struct letter *l, void *engine)
 {
     struct engine *e = engine;
@@ -181,9 +201,11 @@ void jobs_budget(struct letter *l, void *engine)
     int r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
 
     if (r == -ERR_CONFLICT) {
-        if (j->force)
+        if (j->may_go != BUDGET_KEEP)
             n_unloaded = make_idle_leave(e, j->ram_bytes);
         r = below_floor(e, j->ram_bytes, &err);
+        if (r < 0 && end_running(e, j))
+            return;
         if (r >= 0) {
             size_t used = ledger_used(e->opt.ledger, POOL_RAM);
 
@@ -195,4 +217,13 @@ void jobs_budget(struct letter *l, void *engine)
         fail(e, j, &err);
     else
         jobs_budget_done(e, j, n_unloaded);
+}
+
+void jobs_budget_resume(struct engine *e)
+{
+    struct job *j = e->worker.budget;
+
+    e->worker.budget = NULL;
+    if (j)
+        jobs_budget(&j->work.letter, e);
 }

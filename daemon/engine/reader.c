@@ -15,6 +15,8 @@ struct errand {
     struct engine *engine;
     const struct slot *slot; /* compared with LOOP's list before it is used again */
     char *path;
+    char **files; /* whose page cache is wanted; NULL: none */
+    bool cache;
     size_t file_bytes;
     int64_t created_s;
 };
@@ -22,6 +24,7 @@ struct errand {
 static void errand_free(struct errand *x)
 {
     free(x->path);
+    slot_files_free(x->files);
     free(x);
 }
 
@@ -111,17 +114,42 @@ void reader_look_at_file(struct engine *e, const struct slot *s)
 static void on_sample(struct letter *l, void *engine)
 {
     struct engine *e = engine;
+    struct errand *x = (struct errand *)l;
     struct probe_self self;
+    size_t bytes = 0;
 
     /* Without /proc the number stays what it was. */
     if (probe_self(&self, NULL) >= 0)
         atomic_store_explicit(&e->stat_rss_bytes, self.rss_bytes, memory_order_relaxed);
-    errand_free((struct errand *)l);
+    if (x->cache) {
+        for (size_t i = 0; x->files && x->files[i]; i++)
+            bytes += probe_page_cache(x->files[i], false);
+        atomic_store_explicit(&e->stat_page_cache_bytes, bytes, memory_order_relaxed);
+    }
+    errand_free(x);
 }
 
 void reader_sample_rss(struct engine *e)
 {
     send(e, on_sample, (struct errand){0});
+}
+
+void reader_sample_all(struct engine *e)
+{
+    struct errand x = {.cache = true};
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n_slots; i++) {
+        char **files = slot_files(&e->catalog, e->slots[i]);
+
+        for (size_t k = 0; files && files[k]; k++) {
+            x.files = xreallocarray(x.files, n + 2, sizeof *x.files);
+            x.files[n++] = files[k];
+            x.files[n] = NULL;
+        }
+        free(files);
+    }
+    send(e, on_sample, x);
 }
 
 /* -- the thread ---------------------------------------------------------------------------------- */

@@ -67,8 +67,9 @@ struct job {
     int64_t ttl_ms; /* −1: as configured */
     int pin;        /* −1: as configured */
     bool force;
-    size_t ram_bytes;  /* BUDGET; PLAN: 0 means free_bytes */
-    size_t free_bytes; /* PLAN: what the present budget has for it */
+    enum budget_force may_go; /* BUDGET */
+    size_t ram_bytes;         /* BUDGET; PLAN: 0 means free_bytes */
+    size_t free_bytes;        /* PLAN: what the present budget has for it */
     struct bench_spec bench;
     struct outlook *outlook; /* PLAN: what ENGINE needs to say how fast it will be */
     struct verify *verify;   /* VERIFY: how far it is */

@@ -333,6 +333,7 @@ static void run_work(struct engine *e, struct work *w)
     default: bench_run(e, job_of(w)); break;
     }
     e->worker.running = NULL;
+    jobs_budget_resume(e);
     budget_tell_spare(e);
     reader_sample_rss(e); /* work changes it most: who looks next sees what is now */
 }

@@ -64,6 +64,8 @@ static void write_memory(const struct http *h, struct str *out)
         (double)r.refused);
     one(out, "resident_bytes", "gauge", "resident set of the process",
         (double)engine_rss_bytes(h->engine));
+    one(out, "page_cache_bytes", "gauge", "page cache of the files below loaded models",
+        (double)engine_page_cache_bytes(h->engine));
     head(out, "memory_account_bytes", "gauge", "host memory reserved, by account");
     for (int a = 0; a < ACCOUNT_COUNT; a++)
         str_addf(out, "rnbd_memory_account_bytes{account=\"%s\"} %zu\n",

@@ -2,17 +2,23 @@
 
 #include "daemon/memory/probe.h"
 
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/alloc.h"
 #include "common/file.h"
 #include "common/str.h"
 
-#define PROC_MAX ((size_t)4 << 20)
+#define PROC_MAX      ((size_t)4 << 20)
+#define MINCORE_BYTES ((size_t)1 << 30) /* of a file at a time */
 
 /* "MemTotal:  123 kB" → bytes; 0 when the key is not there. */
 static size_t kib_field(const char *text, const char *key)
@@ -222,6 +228,62 @@ out:
     free(path);
     str_clear(&text);
     return r;
+}
+
+/* cachestat(2), from Linux 6.5 on. */
+static bool ask_cachestat(int fd, size_t *ret_bytes)
+{
+#ifdef SYS_cachestat
+    const long number = SYS_cachestat;
+#else
+    const long number = 451; /* the same on all architectures */
+#endif
+    struct {
+        uint64_t from, bytes; /* 0: to the end */
+    } range = {0, 0};
+    struct {
+        uint64_t cached, dirty, writeback, evicted, recently_evicted; /* pages */
+    } got = {0};
+
+    if (syscall(number, fd, &range, &got, 0) != 0)
+        return false;
+    *ret_bytes = (size_t)got.cached * (size_t)sysconf(_SC_PAGESIZE);
+    return true;
+}
+
+/* mincore(2): a map of the file, of which nothing is touched. */
+static size_t ask_mincore(int fd, size_t file_bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 0;
+    unsigned char *there = xcalloc(MINCORE_BYTES / page, 1);
+
+    for (size_t at = 0; at < file_bytes; at += MINCORE_BYTES) {
+        size_t n = MIN(MINCORE_BYTES, file_bytes - at);
+        void *map = mmap(NULL, n, PROT_READ, MAP_SHARED, fd, (off_t)at);
+
+        if (map == MAP_FAILED)
+            break;
+        if (mincore(map, n, there) == 0)
+            for (size_t i = 0; i < (n + page - 1) / page; i++)
+                pages += there[i] & 1;
+        munmap(map, n);
+    }
+    free(there);
+    return pages * page;
+}
+
+size_t probe_page_cache(const char *path, bool by_map)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size_t bytes = 0;
+    struct stat st;
+
+    if (fd < 0)
+        return 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (by_map || !ask_cachestat(fd, &bytes)))
+        bytes = ask_mincore(fd, (size_t)st.st_size);
+    close(fd);
+    return bytes;
 }
 
 int probe_self(struct probe_self *ret, struct err *err)

@@ -25,6 +25,12 @@ int probe_machine(const char *root, struct probe_machine *ret, struct err *err);
 /* The folder of this process's own cgroup of version 2, without root before it.  False when there is none. */
 bool probe_own_cgroup2(const char *root, char *ret_dir, size_t cap);
 
+/*
+ * Bytes of a file that are in the page cache, whoever read them; 0 where the
+ * kernel does not say.  by_map: as kernels before 6.5 are asked.  Not in LOOP.
+ */
+size_t probe_page_cache(const char *path, bool by_map);
+
 struct probe_self {
     size_t rss_bytes;  /* Rss of smaps_rollup */
     size_t anon_bytes; /* Anonymous */

@@ -92,6 +92,27 @@ check({"bytes_read", "bytes_wanted", "wait_ms", "hit_rate"} <= set(rpcs) & set(t
 held = {m["name"]: m["charged_bytes"] for m in rpc("model.list", loaded=True)["models"]}
 check(c.call("cache.report", model="moe")["result"]["held"] == held["moe"] == sum(used().values()), "cache, ps and memory agree",
       held, used())
+# What is read leaves no page cache; what somebody else reads of the file is told.
+def forget(path):
+    with open(path, "rb") as f:
+        os.fsync(f.fileno())
+        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+def page_cache():
+    return rpc("memory.report")["page_cache"]
+
+size = os.path.getsize(os.environ["MOE"])
+forget(os.environ["MOE"])
+time.sleep(1.2)
+page_cache()
+if wait_for("the page cache to be looked at", lambda: page_cache() < size // 2):
+    c.call("generate", model="moe", **dict(ASK, prompt="Another one"))
+    time.sleep(1.2)
+    check(page_cache() < size // 2, "reads of experts leave no copy behind", page_cache(), size)
+    with open(os.environ["MOE"], "rb") as f:
+        f.read()
+    wait_for("it to be told", lambda: page_cache() >= size)
+    check(metrics()["rnbd_page_cache_bytes"] >= size, "also to monitors")
 # A name with signs that a label cannot have.
 squeeze("moe", 1)
 c.call("model.unload", name="moe")

@@ -74,7 +74,7 @@ START_TEST(a_refused_charge_of_a_conversation_leaves_nothing_behind)
 }
 END_TEST
 
-static int set_budget(struct rig *r, size_t bytes, bool force, struct answer *a)
+static int set_budget(struct rig *r, size_t bytes, enum budget_force force, struct answer *a)
 {
     struct job_sink sink = rig_sink(r, a);
     struct err err;
@@ -91,12 +91,12 @@ static void change_budget(struct told *t)
     size_t used = ledger_used(t->rig->ledger, POOL_RAM);
     struct answer a;
 
-    ck_assert_int_eq(set_budget(t->rig, used + (1 << 20), false, &a), 0);
+    ck_assert_int_eq(set_budget(t->rig, used + (1 << 20), BUDGET_KEEP, &a), 0);
     answer_clear(&a);
     ck_assert_uint_eq(ledger_budget(t->rig->ledger, POOL_RAM), used + (1 << 20));
     /* Below what is in use, and what is in use is busy. */
-    ck_assert_int_eq(set_budget(t->rig, used / 2, false, &a), ERR_CONFLICT);
-    ck_assert_int_eq(set_budget(t->rig, used / 2, true, &a), ERR_CONFLICT);
+    ck_assert_int_eq(set_budget(t->rig, used / 2, BUDGET_KEEP, &a), ERR_CONFLICT);
+    ck_assert_int_eq(set_budget(t->rig, used / 2, BUDGET_IDLE, &a), ERR_CONFLICT);
     ck_assert(!t->ended);
 }
 
@@ -115,6 +115,69 @@ START_TEST(the_budget_changes_while_a_token_is_made)
 }
 END_TEST
 
+/* Below the floor of what is busy, by what is to go for it. */
+static void take_its_memory(struct told *t)
+{
+    struct answer a;
+
+    ck_assert_int_eq(set_budget(t->rig, 1 << 20, BUDGET_IDLE, &a), ERR_CONFLICT);
+    ck_assert(!t->ended);
+    ck_assert_int_eq(set_budget(t->rig, 1 << 20, BUDGET_RUNNING, &a), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(a.result, "unloaded")), 2);
+    answer_clear(&a);
+    ck_assert_uint_eq(ledger_budget(t->rig->ledger, POOL_RAM), 1 << 20);
+    ck_assert_uint_le(ledger_used(t->rig->ledger, POOL_RAM), 1 << 20);
+}
+
+START_TEST(a_budget_below_the_floor_of_what_runs_ends_it_when_that_is_asked)
+{
+    struct rig r;
+    struct told t = {.at_text = take_its_memory};
+
+    rig_open(&r, 2, 0, NULL);
+    rig_load(&r, "m1");
+    rig_run(&r, rig_completion("m0", "long", 400), &t);
+    ck_assert(t.meddled);
+    ck_assert_int_eq(t.error.kind, ERR_CANCELLED);
+    ck_assert_ptr_nonnull(strstr(t.error.text, "budget"));
+    ck_assert_int_eq(rig_state(&r, "m0"), MODEL_LISTED);
+    ck_assert_int_eq(rig_state(&r, "m1"), MODEL_LISTED);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+static void take_memory_of_a_pinned_one(struct told *t)
+{
+    struct answer a;
+
+    ck_assert_int_eq(set_budget(t->rig, 1 << 20, BUDGET_RUNNING, &a), ERR_CONFLICT);
+    ck_assert(!t->ended);
+}
+
+START_TEST(nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for)
+{
+    struct load_spec spec = {.target = "m0", .ttl_ms = -1, .pin = 1};
+    struct told t = {.at_text = take_memory_of_a_pinned_one};
+    struct rig r;
+    struct answer a;
+    struct job_sink sink;
+    struct err err;
+
+    rig_open(&r, 1, 0, NULL);
+    sink = rig_sink(&r, &a);
+    ck_assert_int_gt(engine_load(r.e, &spec, &sink, &err), 0);
+    rig_wait_job(&r, &a);
+    answer_clear(&a);
+    rig_run(&r, rig_completion("m0", "long", 200), &t);
+    ck_assert(t.meddled);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    ck_assert_uint_eq(t.usage.completion_tokens, 200);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
 START_TEST(a_lower_budget_unloads_idle_models_only_with_force)
 {
     struct rig r;
@@ -127,9 +190,9 @@ START_TEST(a_lower_budget_unloads_idle_models_only_with_force)
     each = rig_model_bytes(&r, "m0");
     rig_load(&r, "m1");
     rig_run(&r, rig_completion("m0", "used later", 2), &t);
-    ck_assert_int_eq(set_budget(&r, each * 3 / 2, false, &a), ERR_CONFLICT);
+    ck_assert_int_eq(set_budget(&r, each * 3 / 2, BUDGET_KEEP, &a), ERR_CONFLICT);
     ck_assert_int_eq(rig_state(&r, "m1"), MODEL_READY);
-    ck_assert_int_eq(set_budget(&r, each * 3 / 2, true, &a), 0);
+    ck_assert_int_eq(set_budget(&r, each * 3 / 2, BUDGET_IDLE, &a), 0);
     ck_assert_int_eq(json_integer_value(json_object_get(a.result, "unloaded")), 1);
     answer_clear(&a);
     ck_assert_int_eq(rig_state(&r, "m0"), MODEL_READY);
@@ -153,7 +216,7 @@ START_TEST(force_unloads_nobody_when_it_would_not_be_enough)
     rig_wait_job(&r, &a);
     answer_clear(&a);
     rig_load(&r, "m1");
-    ck_assert_int_eq(set_budget(&r, 4096, true, &a), ERR_CONFLICT);
+    ck_assert_int_eq(set_budget(&r, 4096, BUDGET_IDLE, &a), ERR_CONFLICT);
     ck_assert_int_eq(rig_state(&r, "m1"), MODEL_READY);
     rig_close(&r);
 }
@@ -216,6 +279,8 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, a_refused_charge_of_a_completion_leaves_nothing_behind);
     tcase_add_test(tc, a_refused_charge_of_a_conversation_leaves_nothing_behind);
     tcase_add_test(tc, the_budget_changes_while_a_token_is_made);
+    tcase_add_test(tc, a_budget_below_the_floor_of_what_runs_ends_it_when_that_is_asked);
+    tcase_add_test(tc, nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for);
     tcase_add_test(tc, a_lower_budget_unloads_idle_models_only_with_force);
     tcase_add_test(tc, force_unloads_nobody_when_it_would_not_be_enough);
     tcase_add_test(tc, an_idle_model_leaves_for_a_request_of_another);

@@ -113,6 +113,29 @@ START_TEST(a_machine_that_does_not_say_its_memory_is_an_error)
 }
 END_TEST
 
+START_TEST(what_was_written_is_in_the_page_cache_until_it_is_cut_off)
+{
+    enum { BYTES = 300000 };
+    static char text[BYTES];
+    char path[128];
+
+    memset(text, 'x', sizeof text);
+    snprintf(path, sizeof path, "%s/cached", root);
+    ck_assert_int_ge(file_replace(path, text, sizeof text, 0600, NULL), 0);
+    for (int by_map = 0; by_map < 2; by_map++) {
+        size_t bytes = probe_page_cache(path, by_map);
+
+        ck_assert_uint_ge(bytes, BYTES);
+        ck_assert_uint_lt(bytes, BYTES + 65536);
+    }
+    ck_assert_int_eq(truncate(path, 0), 0);
+    ck_assert_uint_eq(probe_page_cache(path, false), 0);
+    ck_assert_uint_eq(probe_page_cache(path, true), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_uint_eq(probe_page_cache(path, false), 0);
+}
+END_TEST
+
 START_TEST(this_process_and_machine_can_be_probed)
 {
     struct probe_self self = {0};
@@ -136,6 +159,7 @@ TCase *tcase_memory_probe(void)
     tcase_add_test(tc, a_v1_memory_hierarchy_counts_and_other_controllers_do_not);
     tcase_add_test(tc, a_container_whose_cgroup_is_the_mount_s_root_finds_its_limit);
     tcase_add_test(tc, a_machine_that_does_not_say_its_memory_is_an_error);
+    tcase_add_test(tc, what_was_written_is_in_the_page_cache_until_it_is_cut_off);
     tcase_add_test(tc, this_process_and_machine_can_be_probed);
     return tc;
 }
