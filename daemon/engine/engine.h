@@ -230,6 +230,12 @@ void engine_abandon(struct engine *e, uint64_t id);
 /* Somebody else cancels it: it ends with EVENT_FAILED (CANCELLED).  ERR_NOT_FOUND. */
 int engine_cancel(struct engine *e, uint64_t id, struct err *err);
 
+/*
+ * Work that would hold up the loop and needs nothing of the engine: work(arg) runs on the IO
+ * thread, then done(arg) in LOOP, once and in any case (from engine_destroy at the latest).
+ */
+void engine_aside(struct engine *e, void (*work)(void *arg), void (*done)(void *arg), void *arg);
+
 /* Bytes of requests that are still being read or parsed, in the same account; ERR_NOMEM. */
 int engine_charge(struct engine *e, size_t bytes, const char *who, struct err *err);
 void engine_discharge(struct engine *e, size_t bytes);

@@ -1,4 +1,4 @@
-/* The IO thread: jobs that only look at files, file sizes, the process's RSS; see engine_priv.h. */
+/* The IO thread: jobs that only look at files, file sizes, the process's RSS, asides; see engine_priv.h. */
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -19,6 +19,9 @@ struct errand {
     bool cache;
     size_t file_bytes;
     int64_t created_s;
+    void (*work)(void *arg); /* of an aside */
+    void (*done)(void *arg);
+    void *arg;
 };
 
 static void errand_free(struct errand *x)
@@ -73,6 +76,34 @@ void reader_post(struct engine *e, struct job *j)
 {
     j->work.letter.deliver = on_job;
     mailbox_post(e->reader.inbox, &j->work.letter);
+}
+
+/* -- work of others -------------------------------------------------------------------------- */
+
+/* LOOP. */
+static void on_aside_done(struct letter *l, void *engine)
+{
+    struct errand *x = (struct errand *)l;
+
+    (void)engine;
+    x->done(x->arg);
+    errand_free(x);
+}
+
+static void on_aside(struct letter *l, void *engine)
+{
+    struct engine *e = engine;
+    struct errand *x = (struct errand *)l;
+
+    x->work(x->arg);
+    x->letter.deliver = on_aside_done;
+    mailbox_post(e->outbox, &x->letter);
+}
+
+void engine_aside(struct engine *e, void (*work)(void *arg), void (*done)(void *arg), void *arg)
+{
+    thread_assert(THREAD_LOOP);
+    send(e, on_aside, (struct errand){.work = work, .done = done, .arg = arg});
 }
 
 /* -- a file's size and time --------------------------------------------------------------------- */

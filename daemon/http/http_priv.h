@@ -46,6 +46,7 @@ struct http {
     struct connection *connections;
     struct event *sweep;
     struct exchange *exchanges;
+    struct body *bodies; /* that are parsed aside */
     struct str *keys;
     size_t n_keys;
     struct http_stats stats;
@@ -68,6 +69,13 @@ bool auth_is_loopback(const char *host, size_t len);
 
 /* -- routes.c -- */
 void routes_on_request(struct evhttp_request *req, void *http); /* evhttp's general callback */
+
+/* -- body.c -- */
+typedef int parse_fn(const json_t *body, struct request **ret_request, struct reply **ret_reply,
+                     struct err *err);
+/* Parses the body of a request, aside when that takes a while, and takes it on to the engine. */
+void body_take(struct http *h, struct evhttp_request *req, parse_fn *parse);
+void body_forget_all(struct http *h); /* the server goes: no answer is given any more */
 
 /* -- exchange.c -- */
 /* Takes the request and its reply on to the engine; answers the error if that is refused. */

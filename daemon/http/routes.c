@@ -1,7 +1,6 @@
 /* The table of paths; see http.h. */
 #include <event2/buffer.h>
 #include <event2/keyvalq_struct.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,134 +61,22 @@ static void get_model(struct http *h, struct evhttp_request *req, const char *re
     str_clear(&body);
 }
 
-/* -- bodies ----------------------------------------------------------------------------------- */
-
-typedef int parse_fn(const json_t *body, struct request **ret_request, struct reply **ret_reply,
-                     struct err *err);
-
-static int check_type(struct evhttp_request *req, struct err *err)
-{
-    const struct evkeyvalq *headers = evhttp_request_get_input_headers(req);
-    const char *type = evhttp_find_header(headers, "Content-Type");
-    const char *encoding = evhttp_find_header(headers, "Content-Encoding");
-
-    if (encoding && strcasecmp(encoding, "identity") != 0)
-        return err_set(err, ERR_MEDIA,
-                       "Content-Encoding '%.32s' is not supported; send the body as it is",
-                       encoding);
-    if (!type || strncasecmp(type, "application/json", 16) != 0 ||
-        (type[16] && !strchr("; \t", type[16])))
-        return err_set(err, ERR_MEDIA,
-                       "the body must be JSON with 'Content-Type: application/json', not '%.64s'",
-                       type ? type : "nothing");
-    return 0;
-}
-
-/*
- * Most bytes that jansson needs for a text: a value, an object and an array
- * with their share of their tables, rounded up by malloc.  "[0,0,…" takes
- * thirty times its length, so this is asked of the ledger before it is parsed.
- */
-static size_t parsed_bytes(struct evbuffer *in)
-{
-    size_t n = evbuffer_get_length(in), bytes = n + 256;
-    const unsigned char *p = evbuffer_pullup(in, -1);
-    bool inside = false;
-
-    for (size_t i = 0; i < n; i++) {
-        if (inside) {
-            i += p[i] == '\\';
-            inside = i < n && p[i] != '"';
-            continue;
-        }
-        switch (p[i]) {
-        case '"':
-            inside = true;
-            bytes += 80;
-            break;
-        case ',': bytes += 64; break;
-        case ':': bytes += 144; break;
-        case '[': bytes += 192; break;
-        case '{': bytes += 288; break;
-        default: break;
-        }
-    }
-    return bytes;
-}
-
-/* Past this a parsed body has left holes in the heap that are worth giving back. */
-#define TRIM_BYTES ((size_t)1 << 20)
-
-/*
- * Parses the body, which is taken out of the HTTP request, into a request and
- * its reply.
- */
-static int read_body(struct http *h, struct evhttp_request *req, parse_fn *parse,
-                     struct request **ret_request, struct reply **ret_reply, struct err *err)
-{
-    struct evbuffer *in = evhttp_request_get_input_buffer(req);
-    size_t n = evbuffer_get_length(in), tree, most = 0;
-    json_t *body = NULL;
-    int r = check_type(req, err);
-
-    if (r == 0) {
-        /* The text in one piece, its tree, and the copies of parts of it that the request keeps. */
-        tree = parsed_bytes(in);
-        most = n + 2 * tree;
-        r = engine_charge(h->engine, most, "a request body", err);
-    }
-    if (r < 0) {
-        evbuffer_drain(in, n);
-        return r;
-    }
-    r = json_parse(n ? (const char *)evbuffer_pullup(in, -1) : "", n, &body, err);
-    evbuffer_drain(in, n);
-    if (r == 0)
-        r = parse(body, ret_request, ret_reply, err);
-    json_decref(body);
-    if (most > TRIM_BYTES)
-        malloc_trim(0);
-    engine_discharge(h->engine, most);
-    connections_discharge(h, req);
-    if (r == 0)
-        (*ret_request)->bytes = tree + sizeof **ret_request;
-    return r;
-}
-
-static void generate(struct http *h, struct evhttp_request *req, parse_fn *parse)
-{
-    struct request *request = NULL;
-    struct reply *reply = NULL;
-    struct err err;
-    char *peer = NULL;
-    ev_uint16_t port = 0;
-
-    if (read_body(h, req, parse, &request, &reply, &err) < 0) {
-        exchange_send_error(h, req, &err);
-        return;
-    }
-    evhttp_connection_get_peer(evhttp_request_get_connection(req), &peer, &port);
-    snprintf(request->client, sizeof request->client, "http %s:%u", peer && *peer ? peer : "unix",
-             (unsigned)port);
-    exchange_start(h, req, request, reply);
-}
-
 static void post_chat(struct http *h, struct evhttp_request *req, const char *rest)
 {
     (void)rest;
-    generate(h, req, openai_chat);
+    body_take(h, req, openai_chat);
 }
 
 static void post_completion(struct http *h, struct evhttp_request *req, const char *rest)
 {
     (void)rest;
-    generate(h, req, openai_completion);
+    body_take(h, req, openai_completion);
 }
 
 static void post_embedding(struct http *h, struct evhttp_request *req, const char *rest)
 {
     (void)rest;
-    generate(h, req, openai_embedding);
+    body_take(h, req, openai_embedding);
 }
 
 static const struct route routes[] = {

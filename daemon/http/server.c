@@ -230,6 +230,7 @@ void http_destroy(struct http *h)
     if (!h)
         return;
     exchange_end_all(h);
+    body_forget_all(h);
     if (h->unix_path)
         unlink(h->unix_path);
     connections_forget(h);
