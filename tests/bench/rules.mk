@@ -64,6 +64,10 @@ $(B)/tests/stream_race: $(call obj,tests/bench/stream_race.c $(lib_src)) $(B)/li
 $(B)/tests/bypass: $(call obj,tests/bench/bypass.c $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
 
+# Resident weights in owned memory beside a map of the file; see resident_race.c.
+$(B)/tests/resident_race: $(call obj,tests/bench/resident_race.c $(lib_src)) $(B)/libsupport.a
+	$(call link,$^)
+
 # The gates of streaming; tests/bench/gates.py tells more.
 # GATE='name …' RIVAL=path/to/llama-completion MODELS_DIR=DIR MOE=FILE DENSE=FILE SMALL=FILE LARGE=FILE ROUNDS=3 OUT=gates.json
 .PHONY: gates
