@@ -110,6 +110,8 @@ static int fill(struct model *m, const struct model_options *o, size_t bytes,
     g = model_graph(m, o->n_ctx);
     m->residency = model_residency_create(m, g, o, m->ledger, ops, be, who);
     graph_destroy(g);
+    if (o->faults)
+        residency_set_engine(m->residency, o->faults);
     residency_set_state_dir(m->residency, o->state_dir);
     residency_set_placement(m->residency, &s.placement);
     return residency_load(m->residency, progress, arg, cancel, err);

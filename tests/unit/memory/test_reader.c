@@ -9,7 +9,7 @@
 
 #include "common/alloc.h"
 #include "daemon/memory/reader.h"
-#include "tests/unit/memory/faulty.h"
+#include "tests/support/faulty.h"
 
 TCase *tcase_memory_reader(void);
 

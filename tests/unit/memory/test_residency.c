@@ -13,7 +13,7 @@
 #include "daemon/memory/residency.h"
 #include "tests/support/cpu_backend.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/unit/memory/faulty.h"
+#include "tests/support/faulty.h"
 
 TCase *tcase_memory_residency(void);
 

@@ -1,5 +1,5 @@
 /* See faulty.h. */
-#include "tests/unit/memory/faulty.h"
+#include "tests/support/faulty.h"
 
 #include <errno.h>
 #include <fcntl.h>
