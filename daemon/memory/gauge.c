@@ -26,9 +26,9 @@ _Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
 #define KV_CHUNKS     3             /* of them and of ROWS_MAX more */
 #define SMALL_OPS     ((size_t)100)
 #define AT_ONCE       ((size_t)8) /* matrices of a run at one row */
-#define RUNS_MIN      8
+#define RUNS_MIN      4
 #define RUNS_MAX      200
-#define ENOUGH_US     100000 /* of one point */
+#define ENOUGH_US     60000 /* of one point */
 #define STATE_VERSION 1
 #define STATE_MAX     ((size_t)64 << 10)
 

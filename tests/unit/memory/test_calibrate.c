@@ -106,10 +106,12 @@ static const char *const damages[] = {
     "{",
     "[1, 2]",
     "{\"version\": 1}",
-    "{\"version\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, \"rate\": "
+    "{\"version\": 2, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
+    "\"rate\": "
     "1e9, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
-    "{\"version\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, \"rate\": -1, "
+    "{\"version\": 2, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
+    "\"rate\": -1, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
 };
 
@@ -124,6 +126,31 @@ START_TEST(a_damaged_state_file_is_measured_anew)
     ck_assert_int_eq(file_replace(path, damages[_i], strlen(damages[_i]), 0600, &err), 0);
     ck_assert(!calibrate(false).from_file);
     ck_assert(calibrate(false).from_file);
+    free(path);
+}
+END_TEST
+
+START_TEST(what_was_measured_long_ago_is_measured_anew_and_without_measuring_it_is_not_known)
+{
+    struct str text = {0};
+    struct calibration c;
+    char *path, *at;
+
+    ck_assert(!calibrate_known(fd, state_dir, &c));
+    calibrate(false);
+    ck_assert(calibrate_known(fd, state_dir, &c));
+    ck_assert_double_gt(c.rate, 0);
+    ck_assert(!calibrate_known(fd, NULL, &c));
+    path = kept();
+    ck_assert_int_ge(file_read_all(path, 65536, &text, NULL), 0);
+    at = strstr(str_text(&text), "\"at\":1");
+    ck_assert_ptr_nonnull(at);
+    at[5] = '0'; /* a billion seconds earlier */
+    ck_assert_int_ge(file_replace(path, text.p, text.len, 0600, NULL), 0);
+    ck_assert(!calibrate_known(fd, state_dir, &c));
+    ck_assert(!calibrate(false).from_file);
+    ck_assert(calibrate(false).from_file);
+    str_clear(&text);
     free(path);
 }
 END_TEST
@@ -169,6 +196,8 @@ TCase *tcase_memory_calibrate(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_drive_is_measured_once_and_then_known);
     tcase_add_loop_test(tc, a_damaged_state_file_is_measured_anew, 0, ARRAY_LEN(damages));
+    tcase_add_test(
+        tc, what_was_measured_long_ago_is_measured_anew_and_without_measuring_it_is_not_known);
     tcase_add_test(tc, what_a_small_file_says_is_used_but_not_kept);
     tcase_add_test(tc, a_state_folder_that_cannot_be_written_is_no_error);
     tcase_add_test(tc, an_empty_file_and_no_file_are_errors);

@@ -1,0 +1,196 @@
+/* Speeds follow from bytes and rates, and what takes longest is named. */
+#include <check.h>
+
+#include "daemon/engine/forecast.h"
+
+TCase *tcase_engine_forecast(void);
+
+#define MB 1e6
+
+/* A machine of 10 GB/s and as many rows for nothing as there are; nothing else takes time. */
+static struct gauge machine(void)
+{
+    struct gauge g = {.known[FORMAT_q8_0] = true, .attends[FORMAT_f16] = true};
+
+    for (int p = 0; p < GAUGE_POINTS; p++)
+        g.seconds[FORMAT_q8_0][p] = 1e-10;
+    return g;
+}
+
+static struct model_work dense(void)
+{
+    struct model_work w = {.head = FORMAT_q8_0,
+                           .head_bytes = 100 * MB,
+                           .n_layers = 10,
+                           .kv = format_of(FORMAT_f16),
+                           .kv_bytes = 1000,
+                           .kv_rows = 1};
+
+    w.dense[FORMAT_q8_0] = 900 * MB;
+    return w;
+}
+
+static struct model_work mixture(void)
+{
+    struct model_work w = dense();
+
+    w.experts[FORMAT_q8_0] = 8000 * MB;
+    w.n_units = 10;
+    w.n_experts = 64;
+    w.n_used = 8;
+    return w;
+}
+
+static struct forecast tell(const struct model_work *w, const struct gauge *g,
+                            const struct placement *p, double drive, double hits)
+{
+    struct forecast_input in = {.work = w,
+                                .placement = p,
+                                .gauge = g,
+                                .n_ctx = 4096,
+                                .n_batch = 512,
+                                .drive_rate = drive,
+                                .hit_rate = hits};
+    struct forecast f;
+
+    forecast(&in, &f);
+    return f;
+}
+
+START_TEST(what_is_resident_runs_at_the_rate_of_memory)
+{
+    struct gauge g = machine();
+    struct model_work w = dense();
+    struct placement p = {.mode = PLACEMENT_ALL};
+    struct forecast f = tell(&w, &g, &p, 0, 1);
+
+    ck_assert_uint_eq(f.depth, FORECAST_DEPTH);
+    ck_assert_double_eq_tol(f.decode.per_s, 10, 1e-9); /* 1 GB at 10 GB/s */
+    ck_assert_int_eq(f.decode.limit, LIMIT_MEMORY);
+    ck_assert_double_eq(f.decode.read_bytes, 0);
+    g.attention[FORMAT_f16][0] = 1e-7; /* 512 positions of 1000 bytes: 51 ms */
+    ck_assert_double_eq_tol(tell(&w, &g, &p, 0, 1).decode.per_s, 1 / 0.1512, 1e-6);
+}
+END_TEST
+
+START_TEST(a_slow_kernel_is_called_compute_and_many_small_operations_waiting)
+{
+    struct gauge g = machine();
+    struct model_work w = dense();
+    struct placement p = {.mode = PLACEMENT_ALL};
+
+    g.known[FORMAT_q4_k] = true;
+    g.seconds[FORMAT_q4_k][0] = 1e-9;
+    w.dense[FORMAT_q4_k] = w.dense[FORMAT_q8_0];
+    w.dense[FORMAT_q8_0] = 0;
+    ck_assert_int_eq(tell(&w, &g, &p, 0, 1).decode.limit, LIMIT_COMPUTE);
+    g.op_s = 1e-3;
+    w.n_ops = 10000;
+    ck_assert_int_eq(tell(&w, &g, &p, 0, 1).decode.limit, LIMIT_WAIT);
+}
+END_TEST
+
+START_TEST(what_streams_is_read_while_the_rest_computes)
+{
+    struct gauge g = machine();
+    struct model_work w = dense();
+    struct placement p = {.mode = PLACEMENT_STREAM, .stream_bytes = (size_t)(500 * MB)};
+    struct forecast fast = tell(&w, &g, &p, 1e12, 1), slow = tell(&w, &g, &p, 1e9, 1);
+
+    ck_assert_double_eq_tol(fast.decode.per_s, 10, 0.1);
+    ck_assert_int_eq(slow.decode.limit, LIMIT_DRIVE);
+    ck_assert_double_eq(slow.decode.read_bytes, 500 * MB);
+    ck_assert_double_gt(slow.decode.per_s,
+                        1.5); /* 0.5 s at the drive's rate, a little less in truth */
+    ck_assert_double_le(slow.decode.per_s, 2);
+    ck_assert_double_gt(slow.prefill.per_s, 100 * slow.decode.per_s);
+}
+END_TEST
+
+START_TEST(experts_that_miss_are_read_and_hits_are_not)
+{
+    struct gauge g = machine();
+    struct model_work w = mixture();
+    struct placement p = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
+    struct forecast none = tell(&w, &g, &p, 1e9, 0), half = tell(&w, &g, &p, 1e9, 0.5),
+                    all = tell(&w, &g, &p, 1e9, 1);
+
+    ck_assert_double_eq_tol(none.decode.read_bytes, 1000 * MB, 1); /* 8 of 64 */
+    ck_assert_double_eq_tol(half.decode.read_bytes, 500 * MB, 1);
+    ck_assert_double_eq(all.decode.read_bytes, 0);
+    ck_assert_double_lt(none.decode.per_s, half.decode.per_s);
+    ck_assert_double_lt(half.decode.per_s, all.decode.per_s);
+    ck_assert_int_eq(none.decode.limit, LIMIT_DRIVE);
+    /* a chunk of 512 wants all experts once, half of which are there */
+    ck_assert_double_eq_tol(none.prefill.read_bytes, 4000 * MB, MB);
+    p.mode = PLACEMENT_ALL;
+    ck_assert_double_eq(tell(&w, &g, &p, 1e9, 0).decode.read_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_larger_chunk_reads_less_for_a_prompt)
+{
+    struct gauge g = machine();
+    struct model_work w = dense();
+    struct placement p = {.mode = PLACEMENT_STREAM, .stream_bytes = (size_t)(500 * MB)};
+    struct forecast_input in = {
+        .work = &w, .placement = &p, .gauge = &g, .n_ctx = 4096, .n_batch = 128, .drive_rate = 1e9};
+    struct forecast small, large;
+
+    forecast(&in, &small);
+    in.n_batch = 512;
+    forecast(&in, &large);
+    ck_assert_double_eq(small.prefill.read_bytes, 4 * large.prefill.read_bytes);
+    ck_assert_double_gt(large.prefill.per_s, small.prefill.per_s);
+}
+END_TEST
+
+START_TEST(without_a_rate_that_matters_nothing_is_told)
+{
+    struct gauge g = machine(), unknown = {0};
+    struct model_work w = dense();
+    struct placement p = {.mode = PLACEMENT_STREAM, .stream_bytes = 1};
+
+    ck_assert_double_eq(tell(&w, &g, &p, 0, 1).decode.per_s, 0);
+    ck_assert_double_eq(tell(&w, &unknown, &p, 1e9, 1).prefill.per_s, 0);
+}
+END_TEST
+
+START_TEST(even_routing_hits_what_is_there_and_a_little_that_is_chosen_again)
+{
+    ck_assert_double_eq(forecast_even_hits(640, 10, 64, 8), 1);
+    ck_assert_double_eq(forecast_even_hits(0, 10, 64, 8), 0);
+    ck_assert_double_eq(forecast_even_hits(7, 0, 0, 0), 1);
+    ck_assert_double_ge(forecast_even_hits(320, 10, 64, 8), 0.5);
+    ck_assert_double_lt(forecast_even_hits(320, 10, 64, 8), 0.6);
+    ck_assert_double_lt(forecast_even_hits(100, 10, 64, 8), forecast_even_hits(110, 10, 64, 8));
+}
+END_TEST
+
+START_TEST(the_formats_of_all_weights_are_wanted)
+{
+    struct model_work w = mixture();
+    uint64_t bits;
+
+    w.dense[FORMAT_f32] = 1;
+    w.experts[FORMAT_q6_k] = 1;
+    bits = forecast_formats(&w);
+    ck_assert_uint_eq(bits, (uint64_t)1 << FORMAT_q8_0 | (uint64_t)1 << FORMAT_f32 |
+                                (uint64_t)1 << FORMAT_q6_k);
+}
+END_TEST
+
+TCase *tcase_engine_forecast(void)
+{
+    TCase *tc = tcase_create("forecast");
+
+    tcase_add_test(tc, what_is_resident_runs_at_the_rate_of_memory);
+    tcase_add_test(tc, a_slow_kernel_is_called_compute_and_many_small_operations_waiting);
+    tcase_add_test(tc, what_streams_is_read_while_the_rest_computes);
+    tcase_add_test(tc, experts_that_miss_are_read_and_hits_are_not);
+    tcase_add_test(tc, a_larger_chunk_reads_less_for_a_prompt);
+    tcase_add_test(tc, without_a_rate_that_matters_nothing_is_told);
+    tcase_add_test(tc, even_routing_hits_what_is_there_and_a_little_that_is_chosen_again);
+    tcase_add_test(tc, the_formats_of_all_weights_are_wanted);
+    return tc;
+}

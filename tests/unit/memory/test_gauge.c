@@ -1,0 +1,178 @@
+/* What kernels take is measured once, kept for this machine, and told for any number of rows. */
+#include <check.h>
+#include <ftw.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "common/file.h"
+#include "daemon/memory/gauge.h"
+#include "tests/support/cpu_backend.h"
+
+TCase *tcase_memory_gauge(void);
+
+static char dir[64];
+static struct cpu_backend cpu;
+
+#define Q8_0 ((uint64_t)1 << FORMAT_q8_0)
+
+static void set_up(void)
+{
+    snprintf(dir, sizeof dir, "/tmp/rnbd-gauge-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    cpu = cpu_backend_open(1, NULL);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
+{
+    (void)st, (void)kind, (void)ftw;
+    return remove(path);
+}
+
+static void tear_down(void)
+{
+    cpu_backend_close(&cpu);
+    ck_assert_int_eq(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+static struct gauge measured(void)
+{
+    struct gauge g;
+    struct err err = {0};
+
+    gauge_open(&g, dir, cpu.ops, cpu.be);
+    ck_assert_msg(gauge_measure(&g, Q8_0, FORMAT_f16, dir, cpu.ops, cpu.be, &err) == 0, "%s",
+                  err.text);
+    return g;
+}
+
+static char *kept_text(void)
+{
+    struct str text = {0};
+    char *path = xasprintf("%s/kernels.json", dir), *copy;
+
+    ck_assert_int_ge(file_read_all(path, 1 << 20, &text, NULL), 0);
+    copy = xstrdup(str_text(&text));
+    str_clear(&text);
+    free(path);
+    return copy;
+}
+
+/* Puts other words in the place of some of the kept file. */
+static void replace(const char *from, const char *to)
+{
+    char *path = xasprintf("%s/kernels.json", dir), *text = kept_text();
+    char *at = strstr(text, from);
+    struct str out = {0};
+
+    ck_assert_ptr_nonnull(at);
+    str_add(&out, text, (size_t)(at - text));
+    str_adds(&out, to);
+    str_adds(&out, at + strlen(from));
+    ck_assert_int_ge(file_replace(path, out.p, out.len, 0600, NULL), 0);
+    str_clear(&out);
+    free(text);
+    free(path);
+}
+
+static bool is_known(void)
+{
+    struct gauge g;
+
+    gauge_open(&g, dir, cpu.ops, cpu.be);
+    return !gauge_lacks(&g, Q8_0, FORMAT_f16);
+}
+
+START_TEST(what_is_measured_is_known_and_kept)
+{
+    struct gauge g = measured(), kept;
+
+    ck_assert(!gauge_lacks(&g, Q8_0, FORMAT_f16));
+    ck_assert(gauge_lacks(&g, Q8_0 | (uint64_t)1 << FORMAT_q4_k, FORMAT_f16));
+    ck_assert(gauge_lacks(&g, Q8_0, FORMAT_q8_0));
+    ck_assert_double_gt(gauge_ram_rate(&g), 1e6);
+    gauge_open(&kept, dir, cpu.ops, cpu.be);
+    ck_assert(!gauge_lacks(&kept, Q8_0, FORMAT_f16));
+    for (int p = 0; p < GAUGE_POINTS; p++)
+        ck_assert_double_eq_tol(kept.seconds[FORMAT_q8_0][p], g.seconds[FORMAT_q8_0][p], 1e-15);
+    ck_assert_double_eq_tol(kept.row_byte_s, g.row_byte_s, 1e-15);
+}
+END_TEST
+
+START_TEST(figures_of_another_machine_of_yesterday_or_of_no_sense_are_measured_again)
+{
+    struct gauge g = measured();
+    char *machine = xasprintf("\"machine\":\"%s", g.machine);
+
+    ck_assert(is_known());
+    replace(machine, "\"machine\":\"Another ");
+    ck_assert(!is_known());
+    g = measured();
+    replace("\"at\":1", "\"at\":0");
+    ck_assert(!is_known());
+    g = measured();
+    replace("\"at\":1", "\"at\":9");
+    ck_assert(!is_known());
+    g = measured();
+    replace("\"q8_0\":[", "\"q8_0\":[-");
+    ck_assert(!is_known());
+    free(machine);
+}
+END_TEST
+
+START_TEST(without_a_state_folder_nothing_is_kept)
+{
+    struct gauge g;
+    char *path = xasprintf("%s/kernels.json", dir);
+
+    gauge_open(&g, NULL, cpu.ops, cpu.be);
+    ck_assert_int_eq(gauge_measure(&g, Q8_0, FORMAT_f16, NULL, cpu.ops, cpu.be, NULL), 0);
+    ck_assert(!gauge_lacks(&g, Q8_0, FORMAT_f16));
+    ck_assert_int_lt(file_read_all(path, 100, &(struct str){0}, NULL), 0);
+    free(path);
+}
+END_TEST
+
+START_TEST(between_the_points_time_grows_evenly_and_past_the_last_with_the_rows)
+{
+    struct gauge g = {.op_s = 1e-6, .known[FORMAT_q8_0] = true};
+
+    g.seconds[FORMAT_q8_0][0] = 1;
+    g.seconds[FORMAT_q8_0][1] = 2;
+    g.seconds[FORMAT_q8_0][2] = 4;
+    g.seconds[FORMAT_q8_0][3] = 16;
+    ck_assert_double_eq(gauge_seconds(&g, FORMAT_q8_0, 3, 1), 3);
+    ck_assert_double_eq(gauge_seconds(&g, FORMAT_q8_0, 1, 8), 2);
+    ck_assert_double_eq(gauge_seconds(&g, FORMAT_q8_0, 1, 20), 3);
+    ck_assert_double_eq(gauge_seconds(&g, FORMAT_q8_0, 1, 256), 16);
+    ck_assert_double_eq(gauge_seconds(&g, FORMAT_q8_0, 1, 512), 32);
+    ck_assert_double_eq(gauge_seconds(&g, FORMAT_q4_k, 1, 1), 0);
+    ck_assert_double_eq(gauge_ram_rate(&g), 1);
+}
+END_TEST
+
+START_TEST(attention_takes_a_share_for_every_query)
+{
+    struct gauge g = {.attends[FORMAT_f16] = true, .attention[FORMAT_f16] = {2, 0.5}};
+
+    ck_assert_double_eq(gauge_attention_seconds(&g, FORMAT_f16, 10, 1), 20);
+    ck_assert_double_eq(gauge_attention_seconds(&g, FORMAT_f16, 10, 5), 40);
+    ck_assert_double_eq(gauge_attention_seconds(&g, FORMAT_q8_0, 10, 5), 0);
+}
+END_TEST
+
+TCase *tcase_memory_gauge(void)
+{
+    TCase *tc = tcase_create("gauge");
+
+    tcase_set_timeout(tc, 120);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, what_is_measured_is_known_and_kept);
+    tcase_add_test(tc, figures_of_another_machine_of_yesterday_or_of_no_sense_are_measured_again);
+    tcase_add_test(tc, without_a_state_folder_nothing_is_kept);
+    tcase_add_test(tc, between_the_points_time_grows_evenly_and_past_the_last_with_the_rows);
+    tcase_add_test(tc, attention_takes_a_share_for_every_query);
+    return tc;
+}
