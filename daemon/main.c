@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "backends/backend.h"
@@ -44,6 +45,8 @@ struct rnbd {
 
 /* How often status lines and a stop in progress are looked at. */
 #define TICK_MS 250L
+
+#define MOST_DESCRIPTORS 65536
 
 static void on_engine(evutil_socket_t fd, short what, void *arg)
 {
@@ -288,6 +291,17 @@ static int open_faces(struct rnbd *d, struct err *err)
     return http_create(&s->http, d->base, d->engine, &d->http, err);
 }
 
+/* Each client is a descriptor: as many as the system lets us have, where the usual limit is lower. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = MIN(limit.rlim_max, MOST_DESCRIPTORS);
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int open_rooms(struct rnbd *d, struct err *err)
 {
     struct timeval every = {.tv_usec = TICK_MS * 1000};
@@ -295,6 +309,7 @@ static int open_rooms(struct rnbd *d, struct err *err)
 
     if (r < 0)
         return r;
+    raise_descriptors();
     d->base = event_base_new();
     if (!d->base)
         return err_set(err, ERR_INTERNAL, "libevent has no way to wait for events here");

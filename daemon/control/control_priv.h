@@ -19,6 +19,7 @@ struct control {
     struct event_base *base;
     struct engine *engine;
     struct evconnlistener *listener;
+    struct event *rest; /* of the listener, when there was no descriptor left for a client */
     bool owns_path;
     struct peer *peers;
     size_t n_peers;

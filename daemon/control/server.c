@@ -12,6 +12,8 @@
 #include "common/rpc.h"
 #include "daemon/control/control_priv.h"
 
+#define REST_MS 100L
+
 static void peer_free(struct peer *p)
 {
     struct peer **at = &p->control->peers;
@@ -121,6 +123,25 @@ static void on_accept(struct evconnlistener *l, evutil_socket_t fd, struct socka
     bufferevent_enable(p->bev, EV_READ | EV_WRITE);
 }
 
+/* No descriptor or memory is left for a client: trying again at once would only spin. */
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+    struct control *c = arg;
+
+    evconnlistener_disable(l);
+    event_add(c->rest, &(struct timeval){.tv_usec = REST_MS * 1000});
+}
+
+static void on_rested(evutil_socket_t fd, short what, void *arg)
+{
+    struct control *c = arg;
+
+    (void)fd;
+    (void)what;
+    if (c->n_peers < c->opt.connections_max)
+        evconnlistener_enable(c->listener);
+}
+
 int control_create(const struct control_options *opt, const struct control_hooks *hooks,
                    struct event_base *base, struct engine *e, struct control **ret, struct err *err)
 {
@@ -133,6 +154,7 @@ int control_create(const struct control_options *opt, const struct control_hooks
     c->hooks = *hooks;
     c->base = base;
     c->engine = e;
+    c->rest = evtimer_new(base, on_rested, c);
     if (fd < 0) {
         char *dir = xstrdup(opt->socket);
         char *slash = strrchr(dir, '/');
@@ -151,7 +173,9 @@ int control_create(const struct control_options *opt, const struct control_hooks
     if (r == 0) {
         c->listener = evconnlistener_new(base, on_accept, c,
                                          LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-        if (!c->listener)
+        if (c->listener)
+            evconnlistener_set_error_cb(c->listener, on_accept_error);
+        else
             r = err_set(err, ERR_IO, "cannot accept connections on the control socket '%s'",
                         opt->socket);
     }
@@ -167,6 +191,7 @@ void control_stop_accepting(struct control *c)
 {
     if (!c->listener)
         return;
+    event_del(c->rest);
     evconnlistener_free(c->listener);
     c->listener = NULL;
     if (c->owns_path)
@@ -181,6 +206,7 @@ void control_destroy(struct control *c)
     control_stop_accepting(c);
     while (c->peers)
         peer_free(c->peers);
+    event_free(c->rest);
     free(c->opt.socket);
     free(c);
 }

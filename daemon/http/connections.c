@@ -2,6 +2,7 @@
  * Limits and deadlines of connections, and evhttp's own error pages turned into
  * OpenAI's error object; see http_priv.h.
  */
+#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
@@ -14,9 +15,11 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/log.h"
 #include "daemon/http/http_priv.h"
 
-#define SWEEP_MS 250L
+#define SWEEP_MS      250L
+#define WARN_EVERY_MS 60000
 
 /* What a connection reads is charged in steps of this; the first one is free. */
 #define CHARGE_STEP ((size_t)16 << 10)
@@ -174,9 +177,6 @@ static void on_made(evutil_socket_t fd, short what, void *arg)
 
 static void pause_listeners(struct http *h, bool pause)
 {
-    if (pause == h->paused)
-        return;
-    h->paused = pause;
     for (size_t i = 0; i < h->n_bound; i++) {
         struct evconnlistener *l = evhttp_bound_socket_get_listener(h->bound[i]);
 
@@ -241,6 +241,27 @@ void connections_discharge(struct http *h, struct evhttp_request *req)
 
     if (c)
         discharge(c);
+}
+
+/* No descriptor or memory is left for a client: trying again at once would only spin, so the sweep tries. */
+static void on_accept_error(struct evconnlistener *l, void *arg)
+{
+    static int64_t told_ms = -WARN_EVERY_MS; /* LOOP's alone */
+    int error = errno;
+    char text[128];
+
+    (void)arg;
+    evconnlistener_disable(l);
+    if (clock_ms() - told_ms < WARN_EVERY_MS)
+        return;
+    told_ms = clock_ms();
+    log_warning("cannot take a connection, so new clients wait:", "%s",
+                strerror_r(error, text, sizeof text));
+}
+
+void connections_listen(struct evhttp_bound_socket *b)
+{
+    evconnlistener_set_error_cb(evhttp_bound_socket_get_listener(b), on_accept_error);
 }
 
 /* -- the sweep ---------------------------------------------------------------------------------------- */

@@ -40,7 +40,6 @@ struct http {
     struct evhttp *server;
     struct evhttp_bound_socket *bound[HTTP_MAX_LISTENERS];
     size_t n_bound;
-    bool paused; /* the listeners are, because connections_max is reached */
     bool stopping;
     char *unix_path; /* to unlink */
     struct connection *connections;
@@ -54,6 +53,7 @@ struct http {
 
 /* -- connections.c: limits and deadlines that evhttp does not have -- */
 void connections_watch(struct http *h);
+void connections_listen(struct evhttp_bound_socket *b); /* a new listener */
 void connections_forget(struct http *h);
 struct bufferevent *connections_make(struct event_base *base, void *http); /* evhttp's bevcb */
 void connections_mark(struct http *h, struct evhttp_request *req, bool answering);

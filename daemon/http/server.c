@@ -21,6 +21,7 @@ static int add_listener(struct http *h, int fd, const char *what, struct err *er
         close(fd);
         return err_set(err, ERR_IO, "cannot accept connections on %s", what);
     }
+    connections_listen(b);
     h->bound[h->n_bound++] = b;
     return 0;
 }

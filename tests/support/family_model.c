@@ -529,7 +529,7 @@ static size_t count_values(const struct maker *k, size_t most)
 int family_file_build_odd(const struct family_file *o, const char *words, struct gguf_writer *w,
                           struct err *err)
 {
-    const size_t most = 4 << 20;
+    const size_t most = 1 << 20;
     struct maker k;
     char *all;
     int r;

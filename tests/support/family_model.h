@@ -58,7 +58,7 @@ bool family_file_build(const struct family_file *o, struct gguf_writer *w, char 
  * The same with words of family_model.def behind those of the variant, for
  * numbers that nobody thought of: the tensors have the shapes that they call
  * for.  Fails as the reader of these numbers does, or with ERR_TOO_LARGE when
- * the tensors would have more than 4 Mi values.
+ * the tensors would have more than a Mi values.
  */
 int family_file_build_odd(const struct family_file *o, const char *words, struct gguf_writer *w,
                           struct err *err);
