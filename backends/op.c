@@ -306,6 +306,80 @@ static bool check_SPARSE(const struct op *op, struct err *err)
            check_rows(op, &op->src[4], op->src[4].n[0], "the list of positions", err);
 }
 
+static bool check_COMPRESS(const struct op *op, struct err *err)
+{
+    const struct op_compress_params *p = &op->p.compress;
+    const struct tensor *kept = &op->src[4];
+    size_t width = (size_t)p->dim * (p->overlap ? 2 : 1),
+           rows = (size_t)p->group * (p->overlap + 1);
+
+    NEED(p->group >= 1 && p->dim >= 1, "groups of %u with keys of %u", p->group, p->dim);
+    NEED(p->rope.n_dims >= 2 && p->rope.n_dims % 2 == 0 && p->rope.n_dims <= p->dim,
+         "%u of %u dimensions cannot be rotated", p->rope.n_dims, p->dim);
+    NEED(is_f32(kept) && kept->n[1] >= rows, "it does not keep %zu rows", rows);
+    NEED(p->column <= kept->n[0] && 2 * width <= kept->n[0] - p->column,
+         "%zu columns from %u do not lie in the %zu kept", 2 * width, p->column, kept->n[0]);
+    NEED(is_f32(&op->src[2]) && op->src[2].n[1] == p->group, "it has no scores by place");
+    NEED(op->src[3].fmt, "its norm is missing");
+    return check_rows(op, &op->src[0], width, "the input", err) &&
+           check_rows(op, &op->src[1], width, "the scores", err) &&
+           check_rows(op, &op->src[2], width, "the scores by place", err) &&
+           check_vector(op, &op->src[3], p->dim, "the norm", err) &&
+           check_cache(op, &op->src[5], p->dim, 1, "the cache", err);
+}
+
+static bool check_NEAR_FAR(const struct op *op, struct err *err)
+{
+    size_t heads = op->p.attention.n_heads, dim = op->p.attention.head_dim;
+
+    NEED(heads > 0 && op->p.attention.n_kv_heads == 1 && op->p.attention.v_dim == dim,
+         "it needs heads that share one key, which is their value");
+    NEED(op->p.attention.window > 0 && op->p.attention.group > 0 && !op->p.attention.chunked &&
+             !op->p.attention.non_causal,
+         "it needs a window and groups behind it");
+    return check_cache(op, &op->src[1], dim, 1, "the cache of keys", err) &&
+           check_cache(op, &op->src[2], dim, 1, "the cache of groups", err) &&
+           check_rows(op, &op->src[0], dim * heads, "the queries", err) &&
+           check_rows(op, &op->dst[0], dim * heads, "the output", err) &&
+           check_vector(op, &op->src[3], heads, "the sinks", err) &&
+           (!op->src[4].fmt || check_rows(op, &op->src[4], op->src[4].n[0], "the list", err));
+}
+
+static bool check_HYPER_MIX(const struct op *op, struct err *err)
+{
+    size_t n = op->p.hyper.n, width = op->src[0].n[0];
+
+    NEED(n >= 1 && n <= OP_MAX_STREAMS, "%zu streams; there may be 1 to %d", n, OP_MAX_STREAMS);
+    NEED(width == n || width == n * (n + 2), "%zu numbers for %zu streams", width, n);
+    NEED(op->src[1].fmt && op->src[2].fmt, "its scales or its base are missing");
+    return check_rows(op, &op->src[0], width, "the input", err) &&
+           check_vector(op, &op->src[1], width == n ? 1 : 3, "the scales", err) &&
+           check_vector(op, &op->src[2], width, "the base", err) &&
+           check_rows(op, &op->dst[0], width, "the output", err);
+}
+
+static bool check_HYPER_IN(const struct op *op, struct err *err)
+{
+    size_t n = op->p.hyper.n, width = op->dst[0].n[0];
+
+    NEED(n >= 1 && n <= OP_MAX_STREAMS && op->src[1].n[0] >= n, "%zu streams by %zu shares", n,
+         op->src[1].n[0]);
+    return check_rows(op, &op->src[0], n * width, "the streams", err) &&
+           check_rows(op, &op->src[1], op->src[1].n[0], "the shares", err) &&
+           check_rows(op, &op->dst[0], width, "the output", err);
+}
+
+static bool check_HYPER_OUT(const struct op *op, struct err *err)
+{
+    size_t n = op->p.hyper.n, width = op->src[1].n[0];
+
+    NEED(n >= 1 && n <= OP_MAX_STREAMS, "%zu streams; there may be 1 to %d", n, OP_MAX_STREAMS);
+    return check_rows(op, &op->src[0], n * width, "the streams", err) &&
+           check_rows(op, &op->src[1], width, "the input", err) &&
+           check_rows(op, &op->src[2], n * (n + 2), "the shares", err) &&
+           check_rows(op, &op->dst[0], n * width, "the output", err);
+}
+
 static bool check_GLU(const struct op *op, struct err *err)
 {
     size_t n = op->dst[0].n[0];
@@ -350,6 +424,14 @@ static bool check_SOFTCAP(const struct op *op, struct err *err)
     return check_map(op, err);
 }
 
+/* A list of int32 for each token, or none. */
+static bool check_ids(const struct op *op, const struct tensor *t, size_t n, struct err *err)
+{
+    NEED(!t->fmt || (t->fmt == format_of(FORMAT_i32) && t->n[0] == n && t->n[2] == 1),
+         "its list of experts is not of %zu for each token", n);
+    return true;
+}
+
 static bool check_ROUTER(const struct op *op, struct err *err)
 {
     size_t n = op->p.router.n_expert, n_used = op->p.router.n_used;
@@ -358,7 +440,7 @@ static bool check_ROUTER(const struct op *op, struct err *err)
     NEED(n >= 1 && n <= OP_MAX_EXPERTS, "%zu experts; at most %d can be chosen from", n,
          OP_MAX_EXPERTS);
     NEED(n_used >= 1 && n_used <= n, "%zu of %zu experts cannot be chosen", n_used, n);
-    NEED((unsigned)op->p.router.gating <= OP_GATING_SIGMOID_CHOSEN, "its gating is unknown");
+    NEED((unsigned)op->p.router.gating <= OP_GATING_SQRT_SOFTPLUS, "its gating is unknown");
     if (n_group > 1)
         NEED(n % n_group == 0 && used >= 1 && used <= n_group && n_used <= n / n_group * used,
              "%zu of %zu experts cannot be chosen from %zu of %zu groups", n_used, n, used,
@@ -366,6 +448,7 @@ static bool check_ROUTER(const struct op *op, struct err *err)
     return check_rows(op, &op->src[0], n, "the logits", err) &&
            check_vector(op, &op->src[1], n, "the bias", err) &&
            check_vector(op, &op->src[2], n, "the factors", err) &&
+           check_ids(op, &op->src[3], n_used, err) &&
            check_rows(op, &op->dst[0], n_used, "the ids", err) &&
            check_rows(op, &op->dst[1], n_used, "the weights", err);
 }

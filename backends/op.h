@@ -34,7 +34,8 @@ enum op_gating {
     OP_GATING_SOFTMAX,
     OP_GATING_SIGMOID,
     OP_GATING_SOFTMAX_CHOSEN,
-    OP_GATING_SIGMOID_CHOSEN
+    OP_GATING_SIGMOID_CHOSEN,
+    OP_GATING_SQRT_SOFTPLUS
 };
 
 /* RoPE: YaRN by Peng et al. 2023 (arXiv 2309.00071), linear by Chen et al. 2023 (2306.15595). */
@@ -48,6 +49,7 @@ struct op_rope_params {
     float beta_fast;
     float beta_slow;
     unsigned n_ctx_orig;
+    bool inverse; /* the other way round */
 };
 
 /*
@@ -80,6 +82,27 @@ struct op_ssm_params {
 
 /* Which row of the table a row of the batch takes: of its token, its position, or the first. */
 enum op_embed { OP_EMBED_TOKEN, OP_EMBED_POSITION, OP_EMBED_FIRST };
+
+/* Positions in groups, each with a key of its own: see ops.def. */
+struct op_compress_params {
+    struct op_rope_params rope; /* turns the last n_dims of a key by its group's first position */
+    unsigned group;
+    unsigned dim;
+    unsigned column; /* of the rows kept: there begin src0's columns, then src1's */
+    bool overlap; /* twice dim columns: a key is made of the first half of the group before too */
+    float eps;
+};
+
+struct op_indexer_params {
+    unsigned n_heads, head_dim;
+    float scale;    /* of the weights */
+    unsigned group; /* positions that share a key, which is seen when all of them are; 0: 1 */
+};
+
+struct op_hyper_params {
+    unsigned n, n_iter; /* streams; normings of their matrix */
+    float eps;
+};
 
 union op_params {
     struct {
@@ -121,17 +144,18 @@ union op_params {
         unsigned n_heads, n_kv_heads, head_dim, v_dim, window;
         bool chunked; /* the window does not slide: it begins at multiples of itself */
         float scale, soft_cap;
+        unsigned group;  /* of NEAR_FAR: positions that share a key of src2 */
         bool non_causal; /* rows see each other; a window reaches half to either side */
     } attention;
-    struct {
-        unsigned n_heads, head_dim;
-        float scale; /* of the weights */
-    } indexer;
+    struct op_indexer_params indexer;
     struct {
         unsigned n_kv_heads, head_dim, v_dim;
     } kv_store;
+    struct op_compress_params compress;
+    struct op_hyper_params hyper;
     struct {
         enum op_act act;
+        float limit; /* of silu's gate from above, of the second factor to both sides; 0: none */
     } glu;
     struct {
         float s;
@@ -153,6 +177,7 @@ union op_params {
         unsigned n_expert, n_used;
         enum op_act act;
         enum act_kind in_act, mid_act;
+        float limit;      /* as of glu */
         bool weigh_first; /* weights are of what gate and up give, not of down */
         bool alone;       /* act(gate) without a second factor: up is the same matrix */
         const struct op_experts *experts; /* NULL: all of them, out of src 3 to 5 */
@@ -174,6 +199,7 @@ union op_params {
 #define OP_MAX_SRC     9
 #define OP_MAX_DST     3
 #define OP_MAX_EXPERTS 1024 /* of one router */
+#define OP_MAX_STREAMS 8    /* of hyper-connections */
 
 struct op {
     enum op_kind kind;
@@ -203,6 +229,12 @@ struct op {
 #define OP_STATE_COLS 16
 #define OP_CONV_TAPS  16 /* at most */
 #define OP_SSM_EACH   64 /* n_state at most where each element has a decay */
+
+/*
+ * Rows kept by COMPRESS lie in the same memory as inputs of a convolution, that
+ * of a position in row position % n[1]; they must reach back to the first row
+ * that a group which is not complete is made of.
+ */
 
 /*
  * What changes from batch to batch.  Tensors are bound once with n[1] = the

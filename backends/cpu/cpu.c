@@ -147,21 +147,36 @@ static int check_positions(const struct op_run *run, size_t end, struct err *err
                    run->pos + run->rows, end);
 }
 
-/* The chunks that a batch touches must all be in the cache at once. */
-static int check_cache(const struct op *op, const struct op_run *run, struct err *err)
+/* The chunks that a batch touches of what it stores or sees, of a window or all, must be in the cache at once. */
+static int fits_cache(const struct op *op, int src, const struct op_run *run, size_t window,
+                      size_t group, struct err *err)
 {
-    const struct tensor *k = &op->src[op->kind == OP_KV_STORE || op->kind == OP_INDEXER ? 2 : 1];
-    size_t window = op->kind == OP_ATTENTION  ? op->p.attention.window
-                    : op->kind == OP_KV_STORE ? 1
-                                              : 0;
+    const struct tensor *k = &op->src[src];
     size_t first = window && run->pos + 1 > window ? (run->pos + 1 - window) / OP_KV_CHUNK : 0;
-    size_t last = (run->pos + run->rows - 1) / OP_KV_CHUNK;
+    size_t n = (run->pos + run->rows) / MAX(group, (size_t)1);
 
-    if (last - first < k->n[3])
+    if (!n || (n - 1) / OP_KV_CHUNK - first < k->n[3])
         return 0;
     return err_set(err, ERR_INTERNAL,
                    "positions up to %zu do not fit the cache of layer %d, which has %zu",
                    run->pos + run->rows, op->layer, k->n[3] * OP_KV_CHUNK);
+}
+
+static int check_cache(const struct op *op, const struct op_run *run, struct err *err)
+{
+    int r;
+
+    switch (op->kind) {
+    case OP_KV_STORE: return fits_cache(op, 2, run, 1, 1, err);
+    case OP_ATTENTION: return fits_cache(op, 1, run, op->p.attention.window, 1, err);
+    case OP_SPARSE: return fits_cache(op, 1, run, 0, 1, err);
+    case OP_INDEXER: return fits_cache(op, 2, run, 0, op->p.indexer.group, err);
+    case OP_COMPRESS: return fits_cache(op, 5, run, 0, op->p.compress.group, err);
+    case OP_NEAR_FAR:
+        r = fits_cache(op, 1, run, op->p.attention.window, 1, err);
+        return r < 0 ? r : fits_cache(op, 2, run, 0, op->p.attention.group, err);
+    default: return 0;
+    }
 }
 
 static int check_batch(const struct op *ops, size_t n, const struct op_run *run, struct err *err)
@@ -176,11 +191,12 @@ static int check_batch(const struct op *ops, size_t n, const struct op_run *run,
             r = check_positions(run, op->src[0].n[1], err);
         else if (op->kind == OP_EMBED && op->p.embed.by == OP_EMBED_TOKEN)
             r = check_ids(run->tokens, rows, op->src[0].n[1], "token", err);
-        else if (op->kind == OP_KV_STORE || op->kind == OP_ATTENTION || op->kind == OP_INDEXER ||
-                 op->kind == OP_SPARSE)
-            r = check_cache(op, run, err);
+        else if (op->kind == OP_ROUTER && op->src[3].fmt)
+            r = check_ids(run->tokens, run->rows, op->src[3].n[1], "token", err);
         else if (op->kind == OP_ROWS)
             r = check_ids(run->rows_out, run->n_out, op->src[0].n[1], "row", err);
+        else
+            r = check_cache(op, run, err);
         if (op->kind == OP_ROWS)
             rows = run->n_out;
         if (r >= 0 && op->dst[0].fmt && rows > tensor_rows(&op->dst[0]))

@@ -376,8 +376,8 @@ void graph_index_store(struct graph *g, graph_value k, unsigned dim)
     n->op.p.kv_store.head_dim = dim;
 }
 
-graph_value graph_indexer(struct graph *g, graph_value q, graph_value w, unsigned n_heads,
-                          unsigned dim, float scale, unsigned top_k)
+graph_value graph_indexer(struct graph *g, graph_value q, graph_value w,
+                          const struct op_indexer_params *p, unsigned top_k)
 {
     struct node *n;
     graph_value y = map_value(g, OP_INDEXER, q, top_k, &n);
@@ -385,10 +385,72 @@ graph_value graph_indexer(struct graph *g, graph_value q, graph_value w, unsigne
     assert(g->layer >= 0);
     put_src(g, n, 1, w);
     put_cache(n, 2, REF_INDEX);
-    n->op.p.indexer.n_heads = n_heads;
-    n->op.p.indexer.head_dim = dim;
-    n->op.p.indexer.scale = scale;
+    n->op.p.indexer = *p;
     return y;
+}
+
+void graph_compress(struct graph *g, const struct graph_compress *c)
+{
+    struct node *n = new_node(g, OP_COMPRESS);
+
+    assert(g->layer >= 0 && !g->values[c->x].out);
+    put_src(g, n, 0, c->x);
+    put_src(g, n, 1, c->score);
+    put_weight(n, 2, c->place);
+    put_weight(n, 3, c->norm);
+    put_cache(n, 4, REF_CONV);
+    put_cache(n, 5, c->index ? REF_INDEX : REF_GROUPS);
+    n->op.p.compress = c->p;
+}
+
+graph_value graph_near_far(struct graph *g, graph_value q, graph_value chosen, unsigned group,
+                           const struct graph_attention *a)
+{
+    struct node *n;
+    graph_value y = attention(g, OP_NEAR_FAR, q, a, &n);
+
+    put_cache(n, 2, REF_GROUPS);
+    if (chosen != GRAPH_NONE)
+        put_src(g, n, 4, chosen);
+    n->op.p.attention.group = group;
+    return y;
+}
+
+graph_value graph_hyper_mix(struct graph *g, graph_value x, const struct graph_weight *scale,
+                            const struct graph_weight *base, const struct op_hyper_params *p)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_HYPER_MIX, x, g->values[x].width, &n);
+
+    put_weight(n, 1, scale);
+    put_weight(n, 2, base);
+    n->op.p.hyper = *p;
+    return y;
+}
+
+graph_value graph_hyper_in(struct graph *g, graph_value streams, graph_value mix, unsigned n)
+{
+    struct node *node;
+    graph_value y = map_value(g, OP_HYPER_IN, streams, g->values[streams].width / n, &node);
+
+    put_src(g, node, 1, mix);
+    node->op.p.hyper.n = n;
+    return y;
+}
+
+graph_value graph_hyper_out(struct graph *g, graph_value streams, graph_value y, graph_value mix,
+                            unsigned n)
+{
+    struct node *node;
+    graph_value z;
+
+    streams = graph_like(g, streams, y);
+    mix = graph_like(g, mix, y);
+    z = map_value(g, OP_HYPER_OUT, streams, g->values[streams].width, &node);
+    put_src(g, node, 1, y);
+    put_src(g, node, 2, mix);
+    node->op.p.hyper.n = n;
+    return z;
 }
 
 graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up)
@@ -399,6 +461,14 @@ graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_
     if (up != GRAPH_NONE)
         put_src(g, n, 1, up);
     n->op.p.glu.act = act;
+    return y;
+}
+
+graph_value graph_swiglu(struct graph *g, float limit, graph_value gate, graph_value up)
+{
+    graph_value y = graph_glu(g, OP_ACT_SILU, gate, up);
+
+    g->nodes[g->n_nodes - 1].op.p.glu.limit = limit;
     return y;
 }
 
@@ -468,6 +538,7 @@ static void put_router(struct graph *g, graph_value x, const struct graph_moe *m
     put_src(g, n, 0, logits);
     put_weight(n, 1, m->bias);
     put_weight(n, 2, m->factor);
+    put_weight(n, 3, m->ids);
     put_dst(g, n, 0, *ids);
     put_dst(g, n, 1, *weights);
     n->op.p.router.n_expert = m->n_expert;
@@ -502,6 +573,7 @@ graph_value graph_moe(struct graph *g, graph_value x, const struct graph_moe *m)
     n->op.p.moe.n_expert = m->n_expert;
     n->op.p.moe.n_used = m->n_used;
     n->op.p.moe.act = m->act;
+    n->op.p.moe.limit = m->limit;
     n->op.p.moe.weigh_first = m->weigh_first;
     n->op.p.moe.alone = m->alone;
     n->op.p.moe.in_act = act;

@@ -15,6 +15,7 @@ static void dump_tensor(const struct program *p, const struct ref *ref, const st
         break;
     case REF_K: str_addf(out, " k%u", ref->index); break;
     case REF_V: str_addf(out, " v-cache%u", ref->index); break;
+    case REF_GROUPS: str_addf(out, " groups%u", ref->index); break;
     case REF_INDEX: str_addf(out, " index%u", ref->index); break;
     case REF_CONV: str_addf(out, " kept%u", ref->index); break;
     case REF_STATE: str_addf(out, " state%u", ref->index); break;

@@ -30,6 +30,7 @@ static struct tensor bound_tensor(const struct program *p, const struct binding 
         return value_tensor(v, v->out ? b->n_out : b->rows, value_data(p, b, ref->index));
     case REF_K: return sequence_k(b->sequence, ref->index);
     case REF_V: return sequence_v(b->sequence, ref->index);
+    case REF_GROUPS: return sequence_groups(b->sequence, ref->index);
     case REF_INDEX: return sequence_index(b->sequence, ref->index);
     case REF_CONV: return sequence_conv(b->sequence, ref->index);
     case REF_STATE: return sequence_state(b->sequence, ref->index);

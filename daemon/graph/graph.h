@@ -105,13 +105,32 @@ graph_value graph_attention(struct graph *g, graph_value q, const struct graph_a
 /* Appends the rows to the layer's cache of index keys. */
 void graph_index_store(struct graph *g, graph_value k, unsigned dim);
 /* The top_k positions by the index keys of the layer: q is n_heads × dim, w n_heads. */
-graph_value graph_indexer(struct graph *g, graph_value q, graph_value w, unsigned n_heads,
-                          unsigned dim, float scale, unsigned top_k);
+graph_value graph_indexer(struct graph *g, graph_value q, graph_value w,
+                          const struct op_indexer_params *p, unsigned top_k);
 /* Attention over what an indexer chose. */
 graph_value graph_sparse(struct graph *g, graph_value q, graph_value chosen,
                          const struct graph_attention *a);
+struct graph_compress {
+    graph_value x, score;
+    const struct graph_weight *place, *norm;
+    bool index; /* into the layer's index keys; else into its keys of groups */
+    struct op_compress_params p;
+};
+/* Keys of the groups that the batch completes. */
+void graph_compress(struct graph *g, const struct graph_compress *c);
+/* Attention to a window, then to the groups that an indexer chose (GRAPH_NONE: all). */
+graph_value graph_near_far(struct graph *g, graph_value q, graph_value chosen, unsigned group,
+                           const struct graph_attention *a);
+/* Hyper-connections of n streams: shares and matrix of a row, what a part reads, what it leaves. */
+graph_value graph_hyper_mix(struct graph *g, graph_value x, const struct graph_weight *scale,
+                            const struct graph_weight *base, const struct op_hyper_params *p);
+graph_value graph_hyper_in(struct graph *g, graph_value streams, graph_value mix, unsigned n);
+graph_value graph_hyper_out(struct graph *g, graph_value streams, graph_value y, graph_value mix,
+                            unsigned n);
 /* up GRAPH_NONE: the activation alone. */
 graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up);
+/* The same of silu with a limit (op.h); 0: none. */
+graph_value graph_swiglu(struct graph *g, float limit, graph_value gate, graph_value up);
 /* When one of the two has the wanted rows only, the other is cut to them. */
 graph_value graph_add(struct graph *g, graph_value a, graph_value b);
 graph_value graph_scale(struct graph *g, graph_value x, float s);
@@ -129,10 +148,12 @@ struct graph_moe {
     bool normalise;
     float scale;
     enum op_act act;
+    float limit;                       /* as in op.h */
     bool alone;                        /* experts without a gate: gate and up are the same weight */
     const graph_value *router_x;       /* what the router sees; NULL: x */
     const struct graph_weight *factor; /* of the weight of each expert; may be NULL */
     bool weigh_first;                  /* as in op.h */
+    const struct graph_weight *ids;    /* of the chosen for each token; may be NULL */
     const struct graph_weight *router; /* logits; rows = n_expert */
     const struct graph_weight *router_bias; /* of the logits; may be NULL */
     const struct graph_weight *bias;        /* of the selection; may be NULL */

@@ -3,7 +3,17 @@
 
 #include "daemon/graph/graph.h"
 
-enum ref_kind { REF_NONE, REF_VALUE, REF_WEIGHT, REF_K, REF_V, REF_INDEX, REF_CONV, REF_STATE };
+enum ref_kind {
+    REF_NONE,
+    REF_VALUE,
+    REF_WEIGHT,
+    REF_K,
+    REF_V,
+    REF_GROUPS,
+    REF_INDEX,
+    REF_CONV,
+    REF_STATE
+};
 
 /* Where a tensor of an op will be found: a value, an extent, or the cache of a layer. */
 struct ref {

@@ -223,6 +223,7 @@ static struct tensor cache_shape(const struct sequence_layout *l, const struct r
     switch (r->kind) {
     case REF_K: return sequence_shape_k(l, r->index);
     case REF_V: return sequence_shape_v(l, r->index);
+    case REF_GROUPS: return sequence_shape_groups(l, r->index);
     case REF_INDEX: return sequence_shape_index(l, r->index);
     case REF_CONV: return sequence_shape_conv(l, r->index);
     default: return sequence_shape_state(l, r->index);

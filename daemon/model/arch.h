@@ -93,6 +93,18 @@ enum dim {
     DIM_LORA_RATE,
     DIM_LORA_VALUE,
     DIM_LORA_GATE,
+    DIM_EXPERTS_USED,
+    DIM_O_PART,     /* values of a group of heads */
+    DIM_O_GROUPS,   /* n_out_groups */
+    DIM_O_LATENT,   /* n_out_lora */
+    DIM_O_LATENTS,  /* n_out_groups * n_out_lora */
+    DIM_STREAMS,    /* n_streams */
+    DIM_STREAMS_IN, /* n_streams * n_embd */
+    DIM_STREAMS_MIX,
+    DIM_GROUP,
+    DIM_GROUP_KEY, /* columns of what keys of groups are made of */
+    DIM_INDEX2,    /* 2 * index_dim */
+    DIM_THREE,
     DIM_SIX /* inputs that a row and the one before are mixed to */
 };
 
@@ -115,6 +127,8 @@ enum need {
 
 enum tensor_use {
     USE_VECTOR, /* norms, biases, factors: f32 */
+    USE_IDS,    /* i32 */
+    USE_STACK,  /* as MATRIX; those of a stack may come as one of all their rows */
     USE_MATRIX  /* any format that holds weights */
 };
 
@@ -142,6 +156,7 @@ struct arch {
     bool no_rope;        /* positions are no part of attention */
     bool longrope;       /* RoPE may have factors for short and for long contexts */
     float swa_rope_base; /* of layers with a window where the file does not say; 0: as the others */
+    bool rope_back;      /* attention's output is turned back by its position */
     bool embed_norm;     /* of what is embedded, besides that of the output */
     bool outer_norms; /* of sums: of what is embedded and what a layer gives; none for the output */
     bool layernorm;   /* norms subtract the mean and may have a bias; else RMS norms */
@@ -269,6 +284,9 @@ void arch_size_shortconv(struct hparams *hp);
 #define BIAS_IN(kind, name, need, ...)                                                             \
     TENSOR_ROW(name, PART_BIAS, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
 
+#define STACK(name, need, ...) TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_STACK, 0, __VA_ARGS__)
+#define IDS_IN(kind, name, need, ...)                                                              \
+    TENSOR_ROW(name, PART_WEIGHT, NEED_##need, USE_IDS, LAYER_##kind, __VA_ARGS__)
 #define BARE_IN(kind, name, need, ...)                                                             \
     TENSOR_ROW(name, PART_BARE, NEED_##need, USE_VECTOR, LAYER_##kind, __VA_ARGS__)
 #define BARE(name, need, ...) TENSOR_ROW(name, PART_BARE, NEED_##need, USE_VECTOR, 0, __VA_ARGS__)

@@ -68,6 +68,18 @@ uint64_t model_dim(const struct hparams *hp, int layer, enum dim d)
     case DIM_LORA_RATE: return hp->lora_rate;
     case DIM_LORA_VALUE: return hp->lora_value;
     case DIM_LORA_GATE: return hp->lora_gate;
+    case DIM_EXPERTS_USED: return hp->n_expert_used;
+    case DIM_O_PART: return hp->n_out_groups ? y->n_heads * v_dim / hp->n_out_groups : 0;
+    case DIM_O_GROUPS: return hp->n_out_groups;
+    case DIM_O_LATENT: return hp->n_out_lora;
+    case DIM_O_LATENTS: return (uint64_t)hp->n_out_groups * hp->n_out_lora;
+    case DIM_STREAMS: return hp->n_streams;
+    case DIM_STREAMS_IN: return (uint64_t)hp->n_streams * hp->n_embd;
+    case DIM_STREAMS_MIX: return (uint64_t)hp->n_streams * (hp->n_streams + 2);
+    case DIM_GROUP: return y->group;
+    case DIM_GROUP_KEY: return k_dim * (y->indexer ? 2 : 1);
+    case DIM_INDEX2: return (uint64_t)hp->index_dim * 2;
+    case DIM_THREE: return 3;
     case DIM_SIX: return 6;
     case DIM_Q_LORA: return hp->n_q_lora;
     case DIM_KV_LORA: return hp->n_kv_lora;
@@ -132,16 +144,30 @@ bool model_needs(enum need need)
     return need != NEED_OPTIONAL && need != NEED_DENSE_OPTIONAL && need != NEED_MOE_OPTIONAL;
 }
 
+/* The shape of the file, or a stack of matrices where the file has all their rows as one. */
+static void shape_of(const struct hparams *hp, int layer, const struct tensor_row *row,
+                     const struct gguf_tensor *t, uint64_t ret[4])
+{
+    memcpy(ret, t->dims, 4 * sizeof *ret);
+    if (row->use != USE_STACK || t->dims[2] != 1)
+        return;
+    ret[2] = model_dim(hp, layer, row->dims[2]);
+    if (ret[2] && ret[1] % ret[2] == 0)
+        ret[1] /= ret[2];
+    else
+        ret[2] = 1;
+}
+
 static int check_shape(const struct hparams *hp, int layer, const struct tensor_row *row,
-                       const struct gguf_tensor *t, const char *text, struct err *err)
+                       const uint64_t dims[4], const char *text, struct err *err)
 {
     for (int d = 0; d < 4; d++) {
         uint64_t want = model_dim(hp, layer, row->dims[d]);
 
-        if (t->dims[d] != want && row->dims[d] != DIM_ANY)
+        if (dims[d] != want && row->dims[d] != DIM_ANY)
             return err_set_param(err, ERR_FORMAT, text,
                                  "tensor '%s' has %llu in dimension %d, but the metadata says %llu",
-                                 text, (unsigned long long)t->dims[d], d, (unsigned long long)want);
+                                 text, (unsigned long long)dims[d], d, (unsigned long long)want);
     }
     return 0;
 }
@@ -163,7 +189,10 @@ static int check_format(const struct hparams *hp, const struct tensor_row *row,
     if (row->use == USE_VECTOR && strcmp(t->fmt->name, "f32") != 0)
         return err_set_param(err, ERR_UNSUPPORTED, text, "tensor '%s' is %s; it must be f32", text,
                              t->fmt->name);
-    if (row->use == USE_MATRIX && !holds_weights(t->fmt))
+    if (row->use == USE_IDS && strcmp(t->fmt->name, "i32") != 0)
+        return err_set_param(err, ERR_UNSUPPORTED, text, "tensor '%s' is %s; it must be i32", text,
+                             t->fmt->name);
+    if (row->use >= USE_STACK && !holds_weights(t->fmt))
         return err_set_param(err, ERR_UNSUPPORTED, text,
                              "tensor '%s' is %s, a type that cannot hold weights", text,
                              t->fmt->name);
@@ -185,6 +214,7 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
     const char *end = ends[row->part];
     const struct gguf_tensor *t;
     char text[NAME_TEXT];
+    uint64_t dims[4];
     int r;
 
     if (layer >= 0)
@@ -198,12 +228,13 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
                                    "the file has no tensor '%s', which '%s' needs", text,
                                    m->arch->name)
                    : 0;
-    r = check_shape(&m->hp, layer, row, t, text, err);
+    shape_of(&m->hp, layer, row, t, dims);
+    r = check_shape(&m->hp, layer, row, dims, text, err);
     if (r >= 0)
         r = check_format(&m->hp, row, t, text, err);
     if (r < 0)
         return r;
-    w->t = tensor_make(t->fmt, NULL, t->dims[0], t->dims[1], t->dims[2], t->dims[3]);
+    w->t = tensor_make(t->fmt, NULL, dims[0], dims[1], dims[2], dims[3]);
     w->id = (extent_id)m->n_bound;
     ARRAY_GROW(m->bound, m->n_bound + 1, m->cap_bound);
     m->bound[m->n_bound++] = t;

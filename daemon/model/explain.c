@@ -10,13 +10,10 @@ static const struct {
     enum op_kind kind;
     const char *text;
 } telling[] = {
-    {OP_ATTENTION, "attention"},
-    {OP_INDEXER, "indexer"},
-    {OP_SPARSE, "attention to chosen positions"},
-    {OP_DELTA, "delta rule"},
-    {OP_SSM, "state space"},
-    {OP_WKV, "time mix"},
-    {OP_MOE, "experts"},
+    {OP_ATTENTION, "attention"}, {OP_NEAR_FAR, "attention to a window and to groups"},
+    {OP_INDEXER, "indexer"},     {OP_SPARSE, "attention to chosen positions"},
+    {OP_DELTA, "delta rule"},    {OP_SSM, "state space"},
+    {OP_WKV, "time mix"},        {OP_MOE, "experts"},
 };
 
 static void kind_of(const struct model *m, const struct graph *g, int layer, struct str *out)
@@ -29,6 +26,8 @@ static void kind_of(const struct model *m, const struct graph *g, int layer, str
         str_addf(out, "%s%s", out->len ? ", " : "", telling[i].text);
         if (op->kind == OP_ATTENTION && op->p.attention.window)
             str_addf(out, " (window %u)", op->p.attention.window);
+        if (op->kind == OP_NEAR_FAR)
+            str_addf(out, " (%u; of %u)", op->p.attention.window, op->p.attention.group);
     }
     if (!out->len && graph_find_op(g, layer, OP_CONV))
         str_adds(out, "short convolution");

@@ -6,7 +6,16 @@
 
 #include "daemon/model/arch.h"
 
-enum key_type { TYPE_U32, TYPE_F32, TYPE_BOOL, TYPE_LAYERS, TYPE_WINDOWS, TYPE_FLAGS, TYPE_U32X4 };
+enum key_type {
+    TYPE_U32,
+    TYPE_F32,
+    TYPE_BOOL,
+    TYPE_LAYERS,
+    TYPE_WINDOWS,
+    TYPE_FLAGS,
+    TYPE_U32X4,
+    TYPE_LIMITS
+};
 
 struct key_info {
     const char *name;
@@ -22,6 +31,7 @@ struct key_info {
 #define IN_LAYER_WINDOWS(field) 0
 #define IN_LAYER_U32X4(field)   0
 #define IN_LAYER_FLAGS(field)   offsetof(struct hparams_layer, field)
+#define IN_LAYER_LIMITS(field)  offsetof(struct hparams_layer, field)
 #define IN_LAYER_LAYERS(field)  offsetof(struct hparams_layer, field)
 
 static const struct key_info keys[KEY_COUNT] = {
@@ -126,6 +136,41 @@ static int read_layers(const struct gguf *g, const struct gguf_value *v, const c
     return r < 0 ? r : 1;
 }
 
+static float *limit_in_layer(struct hparams *hp, size_t i, const struct key_info *k)
+{
+    return (float *)(void *)((char *)&hp->layers[i] + k->layer);
+}
+
+/* One number for all layers, or an array of one for each. */
+static int read_limits(const struct gguf *g, const struct gguf_value *v, const char *text,
+                       const struct key_info *k, struct hparams *hp, struct err *err)
+{
+    float all = 0.0f;
+    int r;
+
+    if (!v || v->type != GGUF_ARRAY) {
+        r = gguf_get_f32(g, text, (float)k->lo, (float)k->hi, &all, err);
+        for (size_t i = 0; i < hp->n_layers && r > 0; i++)
+            *limit_in_layer(hp, i, k) = all;
+        return r;
+    }
+    if (v->n != hp->n_layers || (v->elem_type != GGUF_F32 && v->elem_type != GGUF_F64))
+        return err_set_param(err, ERR_FORMAT, text,
+                             "key '%s' has %zu values of %s; it must have a float for each of %u "
+                             "layers",
+                             text, v->n, gguf_type_name(v->elem_type), hp->n_layers);
+    for (size_t i = 0; i < v->n; i++) {
+        double x = gguf_elem_f64(v, i);
+
+        if (!(x >= k->lo && x <= k->hi))
+            return err_set_param(err, ERR_FORMAT, text,
+                                 "key '%s' is %g in layer %zu; it must be %g to %g", text, x, i,
+                                 k->lo, k->hi);
+        *limit_in_layer(hp, i, k) = (float)x;
+    }
+    return 1;
+}
+
 /* One boolean for each layer, those for drafting aside or not. */
 static int read_flags(const struct gguf_value *v, const char *text, struct hparams *hp,
                       size_t field, struct err *err)
@@ -173,6 +218,8 @@ static int read_key(const struct gguf *g, const struct arch *arch, const struct 
     v = gguf_find(g, text);
     if (k->type == TYPE_U32X4)
         r = read_four(v, text, k, field, err);
+    else if (k->type == TYPE_LIMITS)
+        r = read_limits(g, v, text, k, hp, err);
     else if (k->type == TYPE_LAYERS)
         r = read_layers(g, v, text, k, hp, err);
     else if (v && v->type == GGUF_ARRAY && k->type == TYPE_U32 && row->key != KEY_BLOCK_COUNT)

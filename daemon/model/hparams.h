@@ -32,15 +32,21 @@ enum layer_kind {
     LAYER_SHARED = 16,   /* attention by the keys and values of an earlier layer */
     LAYER_WINDOW = 8,    /* its attention sees n_swa positions, not all of the past */
     LAYER_MLP = 32,      /* nothing but its feed-forward part */
+    LAYER_GROUPS = 64,   /* its attention sees keys of groups of positions, besides a window */
+    LAYER_HASH = 128,    /* its experts are chosen by the token alone */
+    LAYER_GATED = 256,   /* ... by a router, where there are layers of both */
     LAYER_MOE = 4        /* its feed-forward part has experts */
 };
 
 /* Numbers that a file may give layer by layer. */
 struct hparams_layer {
     uint32_t n_heads, n_kv_heads, n_ff;
-    bool indexer;  /* chooses positions; else those of the layer before, if any does */
-    bool window;   /* as the file has it; then LAYER_WINDOW of kind says */
-    unsigned kind; /* of enum layer_kind */
+    uint32_t group; /* positions that share a key; 0: none do */
+    float limit,
+        limit_shared; /* of the gated activations of experts, and of the shared ones; 0: none */
+    bool indexer;     /* chooses positions; else those of the layer before, if any does */
+    bool window;      /* as the file has it; then LAYER_WINDOW of kind says */
+    unsigned kind;    /* of enum layer_kind */
 };
 
 /* LONG: by factors of the file, for short and for long contexts (Ding et al. 2024, arXiv 2402.13753). */
@@ -55,6 +61,7 @@ enum expert_gating {
     EXPERT_GATING_SOFTMAX,
     EXPERT_GATING_SIGMOID,
     EXPERT_GATING_SOFTMAX_CHOSEN,
+    EXPERT_GATING_SQRT_SOFTPLUS,
     EXPERT_GATING_SIGMOID_CHOSEN = 100 /* of a family, in no file */
 };
 
@@ -68,7 +75,14 @@ struct hparams {
     uint32_t n_heads, n_kv_heads, n_ff; /* most of any layer */
     uint32_t head_dim, v_dim;
     uint32_t head_dim_swa, v_dim_swa, n_rot_swa; /* of layers with a window */
-    uint32_t n_shared_kv;  /* layers at the end that keep no keys and values of their own */
+    uint32_t n_shared_kv;      /* layers at the end that keep no keys and values of their own */
+    uint32_t group;            /* most of any layer */
+    float limit, limit_shared; /* unused: layers have them */
+    uint32_t n_out_groups, n_out_lora; /* parts of attention's output, and the latent of each */
+    uint32_t n_streams, n_sinkhorn;    /* of hyper-connections; normings of their matrix */
+    float stream_eps;
+    uint32_t n_hash_layers; /* at the start, whose experts are chosen by the token */
+    float rope_base_groups;
     uint32_t n_embd_layer; /* of the embeddings that each layer has; 0: none */
     float rms_eps, norm_eps, attention_scale;
     float temperature_scale;                            /* of queries by position; 0: none */
@@ -114,6 +128,17 @@ static inline uint32_t hparams_head_dim(const struct hparams *hp, size_t layer)
 static inline uint32_t hparams_v_dim(const struct hparams *hp, size_t layer)
 {
     return hp->layers[layer].kind & LAYER_WINDOW ? hp->v_dim_swa : hp->v_dim;
+}
+
+/* What is kept of the rows that keys of groups are made of: rows, and columns of each. */
+static inline uint32_t hparams_group_rows(const struct hparams *hp, size_t layer)
+{
+    return hp->layers[layer].group * (hp->layers[layer].indexer ? 2 : 1);
+}
+
+static inline uint32_t hparams_group_width(const struct hparams *hp, size_t layer)
+{
+    return hp->layers[layer].indexer ? 4 * (hp->head_dim + hp->index_dim) : 2 * hp->head_dim;
 }
 
 struct arch;

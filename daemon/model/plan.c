@@ -26,6 +26,7 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                         .v_dim = hparams_v_dim(&m->hp, i),
                                         .index_dim = m->hp.layers[i].indexer ? m->hp.index_dim : 0,
                                         .v_in_k = m->hp.absorbed,
+                                        .group = m->hp.layers[i].group,
                                         .window = window_of(m, i)};
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (m->hp.layers[i].kind & LAYER_RECURRENT) {
@@ -34,6 +35,11 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
             layers[i].state_heads = m->hp.state_heads;
             layers[i].state_rows = m->hp.state_rows;
             layers[i].state_cols = m->hp.state_cols;
+        }
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        if (m->hp.layers[i].kind & LAYER_GROUPS) {
+            layers[i].conv_rows = hparams_group_rows(&m->hp, i);
+            layers[i].conv_width = hparams_group_width(&m->hp, i);
         }
     return (struct sequence_layout){.layers = layers,
                                     .n_layers = m->hp.n_layers,
@@ -44,17 +50,27 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                     .n_checkpoints = MODEL_CHECKPOINTS};
 }
 
+static size_t layer_bytes_per_token(const struct model *m, size_t i, const struct format *kv)
+{
+    const struct hparams_layer *y = &m->hp.layers[i];
+    size_t k = format_row_bytes(kv, hparams_head_dim(&m->hp, i));
+    size_t v = m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i));
+    size_t index = y->indexer ? format_row_bytes(kv, m->hp.index_dim) : 0;
+
+    if (!(y->kind & LAYER_ATTENTION))
+        return 0;
+    if (y->kind & LAYER_GROUPS)
+        return (k + index + y->group - 1) / y->group;
+    return window_of(m, i) ? 0 : y->n_kv_heads * (k + v) + index;
+}
+
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)
 {
     size_t sum = 0;
 
     /* a head that is no whole number of blocks is refused when it is loaded; here it is only shown */
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        if (m->hp.layers[i].kind & LAYER_ATTENTION && !window_of(m, i))
-            sum += m->hp.layers[i].n_kv_heads *
-                       (format_row_bytes(kv, hparams_head_dim(&m->hp, i)) +
-                        (m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i)))) +
-                   (m->hp.layers[i].indexer ? format_row_bytes(kv, m->hp.index_dim) : 0);
+        sum += layer_bytes_per_token(m, i, kv);
     return sum;
 }
 

@@ -13,9 +13,9 @@
 #define CACHE_ALIGN 64
 
 struct cache {
-    struct tensor k, v, index; /* fmt NULL: the layer keeps nothing */
-    struct tensor conv, state; /* likewise */
-    size_t window;             /* of k and v; 0: they hold all positions */
+    struct tensor k, v, groups, index; /* fmt NULL: the layer keeps nothing */
+    struct tensor conv, state;         /* likewise */
+    size_t window;                     /* of k and v; 0: they hold all positions */
 };
 
 /* The recurrent state of all layers at a position. */
@@ -76,14 +76,37 @@ static size_t n_chunks(const struct sequence_layout *l, const struct sequence_la
     return y->window ? MIN(ring, all_chunks(l)) : all_chunks(l);
 }
 
+/* Of keys of groups, or index keys, which are of groups too where there are any. */
+static size_t n_group_chunks(const struct sequence_layout *l, const struct sequence_layer *y)
+{
+    size_t n = l->n_ctx / MAX(y->group, 1U);
+
+    return y->group ? n / OP_KV_CHUNK + 1 : n_chunks(l, y);
+}
+
 /* Bytes of the keys, or of the values, of one layer. */
-static size_t cache_bytes(const struct sequence_layout *l, const struct sequence_layer *y,
-                          const struct format *fmt, unsigned heads, unsigned dim)
+static size_t cache_bytes(const struct format *fmt, unsigned heads, unsigned dim, size_t chunks)
 {
     size_t row = format_row_bytes(fmt, dim);
-    size_t bytes = mul_sat(mul_sat(row * OP_KV_CHUNK, heads), n_chunks(l, y));
+    size_t bytes = mul_sat(mul_sat(row * OP_KV_CHUNK, heads), chunks);
 
     return add_sat(bytes, CACHE_ALIGN - 1) / CACHE_ALIGN * CACHE_ALIGN;
+}
+
+static size_t k_bytes(const struct sequence_layout *l, const struct sequence_layer *y)
+{
+    return cache_bytes(l->k_fmt, y->n_kv_heads, y->k_dim, n_chunks(l, y));
+}
+
+static size_t v_bytes(const struct sequence_layout *l, const struct sequence_layer *y)
+{
+    return cache_bytes(l->v_fmt, y->n_kv_heads, y->v_dim, n_chunks(l, y));
+}
+
+static size_t group_bytes(const struct sequence_layout *l, const struct sequence_layer *y,
+                          unsigned dim)
+{
+    return cache_bytes(l->k_fmt, 1, dim, n_group_chunks(l, y));
 }
 
 struct tensor sequence_shape_conv(const struct sequence_layout *l, size_t layer)
@@ -143,11 +166,13 @@ static size_t region_bytes(const struct sequence_layout *l)
 
         if (!y->n_kv_heads)
             continue;
-        sum = add_sat(sum, cache_bytes(l, y, l->k_fmt, y->n_kv_heads, y->k_dim));
+        sum = add_sat(sum, k_bytes(l, y));
         if (!y->v_in_k)
-            sum = add_sat(sum, cache_bytes(l, y, l->v_fmt, y->n_kv_heads, y->v_dim));
+            sum = add_sat(sum, v_bytes(l, y));
+        if (y->group)
+            sum = add_sat(sum, group_bytes(l, y, y->k_dim));
         if (y->index_dim)
-            sum = add_sat(sum, cache_bytes(l, y, l->k_fmt, 1, y->index_dim));
+            sum = add_sat(sum, group_bytes(l, y, y->index_dim));
     }
     return sum;
 }
@@ -188,10 +213,16 @@ struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer)
     return v;
 }
 
+struct tensor sequence_shape_groups(const struct sequence_layout *l, size_t layer)
+{
+    return tensor_make(l->k_fmt, NULL, l->layers[layer].k_dim, OP_KV_CHUNK, 1,
+                       n_group_chunks(l, &l->layers[layer]));
+}
+
 struct tensor sequence_shape_index(const struct sequence_layout *l, size_t layer)
 {
     return tensor_make(l->k_fmt, NULL, l->layers[layer].index_dim, OP_KV_CHUNK, 1,
-                       n_chunks(l, &l->layers[layer]));
+                       n_group_chunks(l, &l->layers[layer]));
 }
 
 size_t sequence_state_bytes(const struct sequence_layout *layout, const struct backend_ops *ops,
@@ -238,15 +269,20 @@ static void cut_caches(struct sequence *s, const struct sequence_layout *l)
         c->k = sequence_shape_k(l, i);
         c->v = sequence_shape_v(l, i);
         c->k.data = c->v.data = at;
-        at += cache_bytes(l, y, l->k_fmt, y->n_kv_heads, y->k_dim);
+        at += k_bytes(l, y);
         if (!y->v_in_k) {
             c->v.data = at;
-            at += cache_bytes(l, y, l->v_fmt, y->n_kv_heads, y->v_dim);
+            at += v_bytes(l, y);
+        }
+        if (y->group) {
+            c->groups = sequence_shape_groups(l, i);
+            c->groups.data = at;
+            at += group_bytes(l, y, y->k_dim);
         }
         if (y->index_dim) {
             c->index = sequence_shape_index(l, i);
             c->index.data = at;
-            at += cache_bytes(l, y, l->k_fmt, 1, y->index_dim);
+            at += group_bytes(l, y, y->index_dim);
         }
     }
 }
@@ -511,6 +547,11 @@ struct tensor sequence_k(const struct sequence *s, size_t layer)
 struct tensor sequence_v(const struct sequence *s, size_t layer)
 {
     return s->caches[layer].v;
+}
+
+struct tensor sequence_groups(const struct sequence *s, size_t layer)
+{
+    return s->caches[layer].groups;
 }
 
 struct tensor sequence_index(const struct sequence *s, size_t layer)

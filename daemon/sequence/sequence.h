@@ -36,6 +36,7 @@ struct sequence_layer {
     unsigned v_dim;
     unsigned index_dim; /* of keys for choosing positions, one a token; 0: none */
     unsigned window;    /* positions that a later one sees, itself among them; 0: all */
+    unsigned group;     /* positions that share one more key of k_dim, and an index key; 0: none */
     bool v_in_k;        /* values are the first v_dim of each key, and kept once */
     unsigned conv_rows; /* inputs that a short convolution looks back at */
     unsigned conv_width;
@@ -57,6 +58,7 @@ struct sequence_layout {
 /* Caches of a layer, in the layout of op.h, without data. */
 struct tensor sequence_shape_k(const struct sequence_layout *l, size_t layer);
 struct tensor sequence_shape_v(const struct sequence_layout *l, size_t layer);
+struct tensor sequence_shape_groups(const struct sequence_layout *l, size_t layer);
 struct tensor sequence_shape_index(const struct sequence_layout *l, size_t layer);
 struct tensor sequence_shape_conv(const struct sequence_layout *l, size_t layer);
 struct tensor sequence_shape_state(const struct sequence_layout *l, size_t layer);
@@ -95,6 +97,7 @@ void sequence_append(struct sequence *s, const int32_t *ids, size_t n);
 /* Caches of a layer, in the layout of op.h; data is bound. */
 struct tensor sequence_k(const struct sequence *s, size_t layer);
 struct tensor sequence_v(const struct sequence *s, size_t layer);
+struct tensor sequence_groups(const struct sequence *s, size_t layer); /* their own keys */
 struct tensor sequence_index(const struct sequence *s, size_t layer);
 /* Inputs of the short convolution, the latest last; the recurrent state (op.h). */
 struct tensor sequence_conv(const struct sequence *s, size_t layer);

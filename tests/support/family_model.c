@@ -27,7 +27,16 @@ static const struct arch *const archs[] = {
 #undef ARCH
 };
 
-enum kind { KIND_U32, KIND_F32, KIND_BOOL, KIND_LAYERS, KIND_WINDOWS, KIND_U32X4, KIND_FLAGS };
+enum kind {
+    KIND_U32,
+    KIND_F32,
+    KIND_BOOL,
+    KIND_LAYERS,
+    KIND_WINDOWS,
+    KIND_U32X4,
+    KIND_FLAGS,
+    KIND_LIMITS
+};
 
 static const struct {
     const char *name;
@@ -72,6 +81,8 @@ static const char usual[] = "attention.head_count_kv=2 vocab_size=80";
 
 #define FIRST "least"
 #define WORD  128
+
+#define GGML_I32 26
 
 struct maker {
     const struct family_file *o;
@@ -182,9 +193,14 @@ static void write_guessed(struct gguf_writer *w, const char *text, const char *w
         gguf_writer_u32(w, text, (uint32_t)strtoul(word, NULL, 10));
 }
 
+static bool is_float(enum key key)
+{
+    return keys[key].kind == KIND_F32 || keys[key].kind == KIND_LIMITS;
+}
+
 static void write_value(struct gguf_writer *w, const char *text, enum key key, const char *word)
 {
-    if (keys[key].kind == KIND_F32 && !strchr(word, ','))
+    if (is_float(key) && !strchr(word, ','))
         gguf_writer_f32(w, text, strtof(word, NULL));
     else
         write_guessed(w, text, word);
@@ -195,11 +211,11 @@ static bool outside(enum key key, bool above, double *ret)
 {
     if (keys[key].kind == KIND_BOOL || keys[key].kind == KIND_FLAGS)
         return false;
-    if (keys[key].kind == KIND_F32)
+    if (is_float(key))
         *ret = above ? keys[key].hi * 10 : keys[key].lo - 1;
     else
         *ret = above ? keys[key].hi + 1 : keys[key].lo - 1;
-    return keys[key].kind == KIND_F32 || *ret <= UINT32_MAX;
+    return is_float(key) || *ret <= UINT32_MAX;
 }
 
 /* false: this key cannot be wrong in that way. */
@@ -218,7 +234,7 @@ static bool write_wrong(struct gguf_writer *w, const char *text, enum key key, b
         if (!outside(key, fault == FAMILY_ABOVE, &x))
             return false;
         many[0] = (int64_t)x;
-        if (kind == KIND_F32)
+        if (is_float(key))
             gguf_writer_f32(w, text, (float)x);
         else if (kind == KIND_U32X4)
             gguf_writer_array(w, text, GGUF_I64, many, 4);
@@ -226,9 +242,9 @@ static bool write_wrong(struct gguf_writer *w, const char *text, enum key key, b
             gguf_writer_int(w, text, GGUF_I64, many[0]);
         return true;
     case FAMILY_NOT_A_NUMBER:
-        if (kind == KIND_F32)
+        if (is_float(key))
             gguf_writer_f32(w, text, NAN);
-        return kind == KIND_F32;
+        return is_float(key);
     case FAMILY_WRONG_LENGTH:
         gguf_writer_array(w, text, GGUF_I64, many, ARRAY_LEN(many));
         return true;
@@ -354,7 +370,7 @@ static void fill(const struct tensor_row *row, const char *text, size_t n, size_
         state = state * 31 + (unsigned char)*p;
     if (row->name == TENSOR_TOKEN_EMBD)
         spread = 0.6f;
-    else if (row->use == USE_MATRIX && n > n_row)
+    else if (row->use >= USE_STACK && n > n_row)
         spread = 1.7f / sqrtf((float)n_row);
     else if (row->part == PART_BIAS)
         spread = row->name == TENSOR_SSM_DT ? 1.0f : 0.3f;
@@ -380,7 +396,7 @@ static void write_numbers(const struct maker *k, const struct tensor_row *row, c
     float *x;
     void *packed;
 
-    if (row->use != USE_MATRIX || n == dims[0] || dims[0] % f->block_elems != 0)
+    if (row->use < USE_STACK || n == dims[0] || dims[0] % f->block_elems != 0)
         f = format_of(FORMAT_f32);
     if (k->o->fault != FAMILY_SOUND) {
         gguf_writer_declare(k->w, text, 0, n_dims, dims);
@@ -396,6 +412,24 @@ static void write_numbers(const struct maker *k, const struct tensor_row *row, c
                        k->o->unpacked ? x : packed);
     free(packed);
     free(x);
+}
+
+/* Of rows of n ids: each id once in a row. */
+static void write_ids(const struct maker *k, const char *text, unsigned n_dims,
+                      const uint64_t *dims)
+{
+    size_t n = dims[0] * dims[1];
+    int32_t *ids;
+
+    if (k->o->fault != FAMILY_SOUND) {
+        gguf_writer_declare(k->w, text, GGML_I32, n_dims, dims);
+        return;
+    }
+    ids = XNEW_ARRAY(int32_t, n);
+    for (size_t i = 0; i < n; i++)
+        ids[i] = (int32_t)((i / dims[0] * 7 + i % dims[0]) % k->hp.n_expert);
+    gguf_writer_tensor(k->w, text, GGML_I32, n_dims, dims, ids);
+    free(ids);
 }
 
 static unsigned shape_of(const struct maker *k, const struct tensor_row *row, int layer,
@@ -429,12 +463,16 @@ static void write_row(struct maker *k, const struct tensor_row *row, int layer, 
         }
         snprintf(k->ret_name, 96, "%s", text);
         if (k->o->fault == FAMILY_WRONG_FORMAT) {
-            gguf_writer_declare(k->w, text, 26, n_dims, dims); /* i32 */
+            /* an id where weights are wanted, a weight where ids are */
+            gguf_writer_declare(k->w, text, row->use == USE_IDS ? 0 : GGML_I32, n_dims, dims);
             return;
         }
         dims[0]++;
     }
-    write_numbers(k, row, text, n_dims, dims);
+    if (row->use == USE_IDS)
+        write_ids(k, text, n_dims, dims);
+    else
+        write_numbers(k, row, text, n_dims, dims);
 }
 
 static bool is_there(const struct maker *k, const struct tensor_row *row, int layer)

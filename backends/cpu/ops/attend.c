@@ -3,6 +3,28 @@
 
 #include <string.h>
 
+static const char *key_at(const struct tensor *t, size_t head, size_t pos)
+{
+    return (const char *)t->data + pos / KERNELS_CHUNK * t->stride[3] + head * t->stride[2] +
+           pos % KERNELS_CHUNK * t->stride[1];
+}
+
+const char *keys_gather(const struct tensor *cache, size_t head, const int32_t *list, size_t n,
+                        char *to, size_t *ret_stride)
+{
+    size_t bytes = format_row_bytes(cache->fmt, cache->n[0]);
+    size_t first = (size_t)list[0], last = (size_t)list[n - 1];
+
+    if (last - first == n - 1 && first / KERNELS_CHUNK == last / KERNELS_CHUNK) {
+        *ret_stride = cache->stride[1];
+        return key_at(cache, head, first);
+    }
+    *ret_stride = bytes;
+    for (size_t i = 0; i < n; i++)
+        memcpy(to + i * bytes, key_at(cache, head, (size_t)list[i]), bytes);
+    return to;
+}
+
 size_t partial_bytes(const struct op *op, size_t n_q)
 {
     return scratch_round(n_q * (op->p.attention.v_dim + 2) * sizeof(float));

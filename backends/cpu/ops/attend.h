@@ -1,5 +1,5 @@
 /*
- * attend - partial results of attention, as ATTENTION and SPARSE keep and merge
+ * attend - partial results of attention, as ATTENTION and its sisters keep and merge
  * them: m, l and o of some queries over one chunk of keys (kernels.h).
  */
 #pragma once
@@ -10,7 +10,14 @@ struct partial {
     float *m, *l, *o; /* o: [n_q][v_dim] */
 };
 
-/* Both ops have the parameters of attention. */
+/*
+ * The n keys (or values) of a head that a list names, ascending: where they lie
+ * if they lie together, else copies in `to`.
+ */
+const char *keys_gather(const struct tensor *cache, size_t head, const int32_t *list, size_t n,
+                        char *to, size_t *ret_stride);
+
+/* The ops have the parameters of attention. */
 size_t partial_bytes(const struct op *op, size_t n_q);
 struct partial partial_at(char *at, size_t n_q);
 

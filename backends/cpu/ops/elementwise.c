@@ -26,11 +26,36 @@ static void sigmoid_mul(const struct kernels *k, const float *gate, const float 
         k->sigmoid_mul(gate + i, elementwise_ones, y + i, MIN(n - i, (size_t)ELEMENTWISE_ONES));
 }
 
-void glu_row(const struct kernels *k, enum op_act act, const float *gate, const float *up, float *y,
-             size_t n)
+#define PIECE 256
+
+/* silu of a gate that is cut from above, times a factor that is cut to both sides. */
+static void limited(const struct kernels *k, float limit, const float *gate, const float *up,
+                    float *y, size_t n)
+{
+    float g[PIECE], u[PIECE];
+
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t len = MIN(n - at, (size_t)PIECE);
+
+        for (size_t i = 0; i < len; i++) {
+            g[i] = gate[at + i] > limit ? limit : gate[at + i];
+            u[i] = up[at + i] > limit ? limit : up[at + i];
+            u[i] = u[i] < -limit ? -limit : u[i];
+        }
+        k->silu_mul(g, u, y + at, len);
+    }
+}
+
+void glu_row(const struct kernels *k, enum op_act act, float limit, const float *gate,
+             const float *up, float *y, size_t n)
 {
     switch (act) {
-    case OP_ACT_SILU: k->silu_mul(gate, up, y, n); break;
+    case OP_ACT_SILU:
+        if (limit > 0.0f)
+            limited(k, limit, gate, up, y, n);
+        else
+            k->silu_mul(gate, up, y, n);
+        break;
     case OP_ACT_GELU: k->gelu_mul(gate, up, y, n); break;
     case OP_ACT_CLAMPED: k->clamped_mul(gate, up, y, n); break;
     case OP_ACT_RELU2: relu2_mul(gate, up, y, n); break;
@@ -46,8 +71,8 @@ static void run_glu(const struct op *op, const struct part *p)
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++)
-        glu_row(p->k, op->p.glu.act, tensor_f32(&op->src[0], r), up->fmt ? tensor_f32(up, r) : NULL,
-                tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
+        glu_row(p->k, op->p.glu.act, op->p.glu.limit, tensor_f32(&op->src[0], r),
+                up->fmt ? tensor_f32(up, r) : NULL, tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
 }
 
 static void run_add(const struct op *op, const struct part *p)

@@ -74,6 +74,12 @@ static float *scores_at(const struct op *op, const struct part *p, size_t i)
     return (float *)(base + i * scores_bytes(op));
 }
 
+/* Keys that a row sees. */
+static size_t n_seen(const struct op *op, const struct part *p, size_t r)
+{
+    return (p->run->pos + r + 1) / MAX(op->p.indexer.group, 1U);
+}
+
 static void load_queries(const struct op *op, const struct part *p, const struct space *s, size_t r)
 {
     size_t dim = op->p.indexer.head_dim;
@@ -94,7 +100,7 @@ static void score_chunk(const struct op *op, const struct part *p, const struct 
     const struct tensor *k = &op->src[SRC_K];
     const float *weights = tensor_f32(&op->src[SRC_W], r);
     size_t n_heads = op->p.indexer.n_heads;
-    size_t n = MIN(p->run->pos + r + 1 - c * KERNELS_CHUNK, (size_t)KERNELS_CHUNK);
+    size_t n = MIN(n_seen(op, p, r) - c * KERNELS_CHUNK, (size_t)KERNELS_CHUNK);
 
     for (size_t h = 0; h < n_heads; h += COLS) {
         struct matvec m = {
@@ -156,7 +162,7 @@ static void sort_list(float *scores, size_t n, int32_t *list, size_t k)
 
 static void choose(const struct op *op, const struct part *p, size_t r, float *scores)
 {
-    size_t n = p->run->pos + r + 1, k = op->dst[0].n[0];
+    size_t n = n_seen(op, p, r), k = op->dst[0].n[0];
     int32_t *list = tensor_row(&op->dst[0], r);
 
     for (size_t i = 0; i < k; i++) /* what is behind a short list is zero */
@@ -173,7 +179,7 @@ static void choose(const struct op *op, const struct part *p, size_t r, float *s
 
 static bool must_choose(const struct op *op, const struct part *p, size_t r)
 {
-    return p->run->pos + r + 1 > op->dst[0].n[0];
+    return n_seen(op, p, r) > op->dst[0].n[0];
 }
 
 /* Every thread scores its chunks of all rows; then rows are shared out. */
@@ -183,7 +189,7 @@ static void run_split(const struct op *op, const struct part *p, const struct sp
         if (!must_choose(op, p, r))
             continue;
         load_queries(op, p, s, r);
-        for (size_t c = p->thread; c * KERNELS_CHUNK <= p->run->pos + r; c += p->n_threads)
+        for (size_t c = p->thread; c * KERNELS_CHUNK < n_seen(op, p, r); c += p->n_threads)
             score_chunk(op, p, s, r, c, scores_at(op, p, r) + c * KERNELS_CHUNK);
     }
     team_barrier(p->team);
@@ -203,7 +209,7 @@ static void run(const struct op *op, const struct part *p)
     for (size_t r = p->thread; r < p->rows; r += p->n_threads) {
         if (must_choose(op, p, r)) {
             load_queries(op, p, &s, r);
-            for (size_t c = 0; c * KERNELS_CHUNK <= p->run->pos + r; c++)
+            for (size_t c = 0; c * KERNELS_CHUNK < n_seen(op, p, r); c++)
                 score_chunk(op, p, &s, r, c, s.scores + c * KERNELS_CHUNK);
         }
         choose(op, p, r, s.scores);

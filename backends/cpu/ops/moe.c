@@ -279,7 +279,7 @@ static void activate(const struct op *op, const struct part *p, const struct pla
             if (!op->p.moe.alone)
                 p->k->scale(up, weight, up, ff);
         }
-        glu_row(p->k, op->p.moe.act, gate, op->p.moe.alone ? NULL : up, gate, ff);
+        glu_row(p->k, op->p.moe.act, op->p.moe.limit, gate, op->p.moe.alone ? NULL : up, gate, ff);
         if (act != ACT_F32)
             p->k->quantize[act](gate, ff, s->mid + i * bytes);
     }

@@ -3,7 +3,7 @@
  * double precision by scalar code alone, so that every machine has the same.
  * YaRN: Peng et al. 2023, arXiv 2309.00071, section 3.
  */
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/ops/rope_table.h"
 #include "backends/cpu/math.h"
 
 #define TWO_PI 6.28318530717958647693
@@ -38,29 +38,48 @@ static double frequency(const struct op_rope_params *p, const float *factors, do
     return freq * p->freq_scale * (1.0 - keep) + freq * keep;
 }
 
+static double magnitude_of(const struct op_rope_params *p)
+{
+    double magnitude = p->attn_factor;
+
+    if (p->ext_factor != 0.0f)
+        magnitude *= 1.0 + 0.1 * math_log64(1.0 / p->freq_scale);
+    return magnitude;
+}
+
+static void turn(const struct op_rope_params *p, double angle, double magnitude, float cs[2])
+{
+    double s, c;
+
+    math_sincos64(angle, &s, &c);
+    cs[0] = (float)(c * magnitude);
+    cs[1] = (float)((p->inverse ? -s : s) * magnitude);
+}
+
+void rope_table_row(const struct op_rope_params *p, size_t pos, float *ret)
+{
+    double magnitude = magnitude_of(p), log_base = math_log64(p->base);
+
+    for (size_t i = 0; i < p->n_dims / 2; i++)
+        turn(p, (double)pos * frequency(p, NULL, log_base, i), magnitude, ret + 2 * i);
+}
+
 static void run(const struct op *op, const struct part *p)
 {
     const struct op_rope_params *rope = &op->p.rope_table;
     const float *factors = op->src[0].fmt ? op->src[0].data : NULL;
-    double magnitude = rope->attn_factor, log_base = math_log64(rope->base);
+    double magnitude = magnitude_of(rope), log_base = math_log64(rope->base);
     size_t from, to;
 
-    if (rope->ext_factor != 0.0f)
-        magnitude *= 1.0 + 0.1 * math_log64(1.0 / rope->freq_scale);
     part_rows(p, &from, &to);
     if (from >= to)
         return;
     for (size_t i = 0; i < rope->n_dims / 2; i++) {
         double freq = frequency(rope, factors, log_base, i);
 
-        for (size_t r = from; r < to; r++) {
-            float *cs = tensor_f32(&op->dst[0], r) + 2 * i;
-            double s, c;
-
-            math_sincos64((double)(p->run->pos + r) * freq, &s, &c);
-            cs[0] = (float)(c * magnitude);
-            cs[1] = (float)(s * magnitude);
-        }
+        for (size_t r = from; r < to; r++)
+            turn(rope, (double)(p->run->pos + r) * freq, magnitude,
+                 tensor_f32(&op->dst[0], r) + 2 * i);
     }
 }
 

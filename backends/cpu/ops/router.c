@@ -63,6 +63,9 @@ static void scores(enum op_gating gating, const struct kernels *k, const float *
         memcpy(out, logits, n * sizeof(float));
     else if (gating == OP_GATING_SOFTMAX)
         k->softmax(logits, out, n);
+    else if (gating == OP_GATING_SQRT_SOFTPLUS)
+        for (size_t e = 0; e < n; e++)
+            out[e] = sqrtf(math_softplus(logits[e]));
     else
         for (size_t e = 0; e < n; e++)
             out[e] = math_sigmoid(logits[e]);
@@ -91,7 +94,20 @@ static void weigh(const struct op *op, const struct kernels *k, const int32_t *i
     }
 }
 
-static void choose(const struct op *op, const struct kernels *k, size_t r)
+/* Experts of a token, as the file lists them; one that is not there is the first. */
+static void look_up(const struct op *op, const struct part *p, size_t r, const float *prob,
+                    int32_t *ids, float *weights)
+{
+    size_t row = p->rows == p->run->rows ? r : (size_t)p->run->rows_out[r];
+    const int32_t *list = tensor_row(&op->src[3], (size_t)p->run->tokens[row]);
+
+    for (size_t i = 0; i < op->p.router.n_used; i++) {
+        ids[i] = (uint32_t)list[i] < op->p.router.n_expert ? list[i] : 0;
+        weights[i] = prob[ids[i]];
+    }
+}
+
+static void choose(const struct op *op, const struct part *p, size_t r)
 {
     size_t n = op->p.router.n_expert;
     const float *bias = op->src[1].fmt ? op->src[1].data : NULL;
@@ -100,19 +116,21 @@ static void choose(const struct op *op, const struct kernels *k, size_t r)
     float prob[OP_MAX_EXPERTS], score[OP_MAX_EXPERTS];
     bool taken[OP_MAX_EXPERTS] = {false};
 
-    scores(op->p.router.gating, k, tensor_f32(&op->src[0], r), prob, n);
+    scores(op->p.router.gating, p->k, tensor_f32(&op->src[0], r), prob, n);
     for (size_t e = 0; e < n; e++)
         score[e] = bias ? prob[e] + bias[e] : prob[e];
     if (op->p.router.n_group > 1)
         limit_groups(op, score, taken);
-    for (size_t i = 0; i < op->p.router.n_used; i++) {
+    if (op->src[3].fmt)
+        look_up(op, p, r, prob, ids, weights);
+    for (size_t i = 0; i < op->p.router.n_used && !op->src[3].fmt; i++) {
         size_t e = best_left(score, taken, n);
 
         taken[e] = true;
         ids[i] = (int32_t)e;
         weights[i] = prob[e];
     }
-    weigh(op, k, ids, weights);
+    weigh(op, p->k, ids, weights);
 }
 
 static void run(const struct op *op, const struct part *p)
@@ -121,7 +139,7 @@ static void run(const struct op *op, const struct part *p)
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++)
-        choose(op, p->k, r);
+        choose(op, p, r);
 }
 
 const struct driver driver_ROUTER = {.run = run, .by_row = true};

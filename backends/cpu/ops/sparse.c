@@ -72,29 +72,6 @@ static size_t list_length(const struct op *op, const struct part *p, size_t r)
     return MIN(p->run->pos + r + 1, op->src[SRC_LIST].n[0]);
 }
 
-static const char *key_at(const struct tensor *t, size_t head, size_t pos)
-{
-    return (const char *)t->data + pos / KERNELS_CHUNK * t->stride[3] + head * t->stride[2] +
-           pos % KERNELS_CHUNK * t->stride[1];
-}
-
-/* The n keys (or values) of a list: where they lie if they lie together, else copies in `to`. */
-static const char *gather(const struct op *op, int src, size_t head, const int32_t *list, size_t n,
-                          char *to, size_t *ret_stride)
-{
-    const struct tensor *t = &op->src[src];
-    size_t bytes = row_bytes(op, src), first = (size_t)list[0], last = (size_t)list[n - 1];
-
-    if (last - first == n - 1 && first / KERNELS_CHUNK == last / KERNELS_CHUNK) {
-        *ret_stride = t->stride[1];
-        return key_at(t, head, first);
-    }
-    *ret_stride = bytes;
-    for (size_t i = 0; i < n; i++)
-        memcpy(to + i * bytes, key_at(t, head, (size_t)list[i]), bytes);
-    return to;
-}
-
 static void attend_chunk(const struct op *op, const struct part *p, const struct space *s,
                          size_t head, size_t r, size_t c, const struct partial *out)
 {
@@ -115,11 +92,11 @@ static void attend_chunk(const struct op *op, const struct part *p, const struct
         .o = out->o,
     };
 
-    a.k = gather(op, SRC_K, head, list, n, s->k, &a.k_stride);
+    a.k = keys_gather(&op->src[SRC_K], head, list, n, s->k, &a.k_stride);
     a.v = a.k;
     a.v_stride = a.k_stride;
     if (!v_in_k(op))
-        a.v = gather(op, SRC_V, head, list, n, s->v, &a.v_stride);
+        a.v = keys_gather(&op->src[SRC_V], head, list, n, s->v, &a.v_stride);
     p->k->attn[format_id_of(op->src[SRC_K].fmt)](&a);
 }
 

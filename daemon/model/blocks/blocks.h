@@ -21,6 +21,8 @@ struct build {
     graph_value rope;     /* cos and sin of the batch's positions */
     graph_value chosen;   /* positions by the last indexer */
     graph_value v_first;  /* values of the first layer of RWKV */
+    graph_value
+        rope_back[2];     /* of both tables, the other way round: of those without a window first */
     graph_value rope_swa; /* those of the layers with a window */
 };
 
@@ -137,6 +139,24 @@ graph_value blk_layer_outer(struct build *b, int layer, graph_value x, const str
 /* x += attention(norm x) + ffn(norm x), of one norm; or attention(norm2 x) where there is one. */
 graph_value blk_layer_parallel(struct build *b, int layer, graph_value x,
                                const struct blk_layer *opt);
+
+/* The rotations of a layer with a window, or of the others. */
+struct op_rope_params blk_rope_params(const struct build *b, bool swa);
+
+/*
+ * DeepSeek-V4's attention (its published modelling code): one key for all heads,
+ * which is the value too; a window, and behind it keys of groups of positions,
+ * all of them or those that an indexer chooses; an output in parts by latents.
+ * x is normed.
+ */
+graph_value blk_near_far(struct build *b, int layer, graph_value x);
+/* Hyper-connections: what a part reads of the streams (ret_mix: for blk_leave), and what it leaves. */
+graph_value blk_enter(struct build *b, int layer, graph_value streams, enum tensor_name fn,
+                      graph_value *ret_mix);
+graph_value blk_leave(struct build *b, graph_value streams, graph_value y, graph_value mix);
+/* One stream n times; streams as the output reads them. */
+graph_value blk_streams(struct build *b, graph_value x);
+graph_value blk_one_stream(struct build *b, graph_value streams);
 
 struct blk_moe {
     bool normalise;              /* weights of the chosen experts sum to 1 */

@@ -3,7 +3,7 @@
 #include "daemon/model/blocks/blocks.h"
 
 /* YaRN's own magnitude, 1 + 0.1 ln(factor), is part of the op (op.h); linear scaling has none. */
-static struct op_rope_params rope_params(const struct build *b, bool swa)
+struct op_rope_params blk_rope_params(const struct build *b, bool swa)
 {
     const struct hparams *hp = b->hp;
     bool plain = swa && b->m->arch->swa_unscaled;
@@ -46,13 +46,18 @@ static const struct graph_weight *factors(const struct build *b, bool swa)
 
 static void make_tables(struct build *b)
 {
-    struct op_rope_params all = rope_params(b, false), swa = rope_params(b, true);
+    struct op_rope_params all = blk_rope_params(b, false), swa = blk_rope_params(b, true);
 
     b->rope = graph_rope_table(b->g, &all, factors(b, false));
     b->rope_swa = b->rope;
     if (has_windows(b->hp) && (swa.base != all.base || swa.freq_scale != all.freq_scale ||
                                swa.n_dims != all.n_dims || factors(b, true) != factors(b, false)))
         b->rope_swa = graph_rope_table(b->g, &swa, factors(b, true));
+    all.inverse = swa.inverse = true;
+    if (b->m->arch->rope_back) {
+        b->rope_back[0] = graph_rope_table(b->g, &all, factors(b, false));
+        b->rope_back[1] = graph_rope_table(b->g, &swa, factors(b, true));
+    }
 }
 
 graph_value blk_embed(struct build *b)

@@ -28,20 +28,23 @@ static void gate_and_up(struct build *b, int layer, graph_value x, enum tensor_n
     ret[1] = GRAPH_NONE;
 }
 
-static graph_value ffn(struct build *b, int layer, graph_value x, enum op_act act,
+static graph_value ffn(struct build *b, int layer, graph_value x, enum op_act act, float limit,
                        enum tensor_name gate, enum tensor_name up, enum tensor_name down)
 {
     graph_value parts[2], y;
 
     gate_and_up(b, layer, x, gate, up, parts);
-    y = graph_glu(b->g, act, parts[0], parts[1]);
+    if (limit > 0.0f)
+        y = graph_swiglu(b->g, limit, parts[0], parts[1]);
+    else
+        y = graph_glu(b->g, act, parts[0], parts[1]);
     return graph_matmul1(b->g, y, model_weight(b->m, layer, down, PART_WEIGHT),
                          model_weight(b->m, layer, down, PART_BIAS));
 }
 
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act)
 {
-    return ffn(b, layer, x, act, TENSOR_FFN_GATE, TENSOR_FFN_UP, TENSOR_FFN_DOWN);
+    return ffn(b, layer, x, act, 0.0f, TENSOR_FFN_GATE, TENSOR_FFN_UP, TENSOR_FFN_DOWN);
 }
 
 graph_value blk_swiglu(struct build *b, int layer, graph_value x)
@@ -51,7 +54,8 @@ graph_value blk_swiglu(struct build *b, int layer, graph_value x)
 
 graph_value blk_ffn_shared(struct build *b, int layer, graph_value x, enum op_act act)
 {
-    return ffn(b, layer, x, act, TENSOR_FFN_GATE_SHEXP, TENSOR_FFN_UP_SHEXP, TENSOR_FFN_DOWN_SHEXP);
+    return ffn(b, layer, x, act, b->hp->layers[layer].limit_shared, TENSOR_FFN_GATE_SHEXP,
+               TENSOR_FFN_UP_SHEXP, TENSOR_FFN_DOWN_SHEXP);
 }
 
 graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x)

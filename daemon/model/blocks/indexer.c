@@ -49,6 +49,9 @@ graph_value blk_indexer(struct build *b, int layer, graph_value x, graph_value q
                         model_weight(b->m, layer, TENSOR_INDEXER_K_NORM, PART_BIAS), NORM_EPS, 0);
     graph_rope(b->g, k[0], b->rope, rope, hp->n_rot, dim);
     graph_index_store(b->g, k[0], dim);
-    return graph_indexer(b->g, q, k[1], n_heads, dim, 1.0f / sqrtf((float)(n_heads * dim)),
+    return graph_indexer(b->g, q, k[1],
+                         &(struct op_indexer_params){.n_heads = n_heads,
+                                                     .head_dim = dim,
+                                                     .scale = 1.0f / sqrtf((float)(n_heads * dim))},
                          (unsigned)MIN((size_t)hp->index_top_k, b->n_ctx));
 }

@@ -7,6 +7,7 @@ static enum op_gating gating(const struct hparams *hp)
     switch ((enum expert_gating)hp->expert_gating) {
     case EXPERT_GATING_SIGMOID: return OP_GATING_SIGMOID;
     case EXPERT_GATING_SOFTMAX_CHOSEN: return OP_GATING_SOFTMAX_CHOSEN;
+    case EXPERT_GATING_SQRT_SOFTPLUS: return OP_GATING_SQRT_SOFTPLUS;
     case EXPERT_GATING_SIGMOID_CHOSEN: return OP_GATING_SIGMOID_CHOSEN;
     case EXPERT_GATING_NONE:
     case EXPERT_GATING_SOFTMAX: break;
@@ -48,6 +49,8 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
         .normalise = opt->normalise,
         .scale = b->hp->expert_scale,
         .act = opt->act,
+        .limit = b->hp->layers[layer].limit,
+        .ids = model_weight(b->m, layer, TENSOR_TOKEN_EXPERTS, PART_WEIGHT),
         .weigh_first = opt->weigh_first,
         .router = model_weight(b->m, layer, TENSOR_FFN_GATE_INP, PART_WEIGHT),
         .router_x = opt->router_x,

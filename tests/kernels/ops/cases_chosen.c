@@ -36,6 +36,13 @@ static double score(const struct bed *b, size_t r, size_t p)
     return sum;
 }
 
+static size_t seen_by(const struct bed *b, size_t r)
+{
+    size_t group = b->op.p.indexer.group;
+
+    return (b->run.pos + r + 1) / (group ? group : 1);
+}
+
 struct scored {
     double score;
     int32_t pos;
@@ -65,7 +72,7 @@ static void make_lists(struct bed *b, size_t top_k)
     struct scored *all = calloc(most, sizeof(*all));
 
     for (size_t r = 0; r < b->run.rows && all; r++) {
-        size_t n = b->run.pos + r + 1;
+        size_t n = seen_by(b, r);
 
         for (size_t p = 0; p < n; p++)
             all[p] = (struct scored){n > top_k ? score(b, r, p) : 0, (int32_t)p};
@@ -83,7 +90,7 @@ static double want_list(const struct bed *b, int o, size_t r, size_t i)
 {
     const int32_t *lists = (const int32_t *)(const void *)b->truth;
     size_t top_k = b->op.dst[0].n[0];
-    int32_t pos = i < b->run.pos + r + 1 ? lists[r * top_k + i] : 0;
+    int32_t pos = i < seen_by(b, r) ? lists[r * top_k + i] : 0;
     float bits;
 
     (void)o;
@@ -192,8 +199,9 @@ int cases_INDEXER(int *ret_run)
 {
     static const struct {
         size_t pos, rows, top_k, heads, dim;
-    } shapes[] = {
-        {0, 40, 24, 4, 64}, {500, 3, 64, 5, 32}, {1023, 1, 300, 8, 128}, {250, 12, 255, 5, 32}};
+        unsigned group;
+    } shapes[] = {{0, 40, 24, 4, 64, 0},    {500, 3, 64, 5, 32, 0}, {1023, 1, 300, 8, 128, 0},
+                  {250, 12, 255, 5, 32, 0}, {0, 40, 6, 4, 64, 4},   {1500, 3, 64, 5, 32, 4}};
     int bad = 0;
 
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++)
@@ -201,6 +209,7 @@ int cases_INDEXER(int *ret_run)
             struct bed b = indexer_bed(cache_formats[f], shapes[i].pos, shapes[i].rows,
                                        shapes[i].top_k, shapes[i].heads, shapes[i].dim);
 
+            b.op.p.indexer.group = shapes[i].group;
             make_positive(&b);
             bed_out(&b, 0, shapes[i].top_k, shapes[i].rows);
             make_lists(&b, shapes[i].top_k);

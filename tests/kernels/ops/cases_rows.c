@@ -506,6 +506,8 @@ static double expert_score(const struct bed *b, size_t r, size_t e)
 
     if (b->op.p.router.gating == OP_GATING_SIGMOID)
         x = 1 / (1 + exp(-x));
+    else if (b->op.p.router.gating == OP_GATING_SQRT_SOFTPLUS)
+        x = sqrt(log1p(exp(x)));
     else if (!by_logits(b))
         x = softmax_over(b, r, NULL, b->op.p.router.n_expert, e);
     return x + bias;
@@ -567,6 +569,7 @@ static double expert_weight(const struct bed *b, size_t r, const size_t *ids, si
     switch (b->op.p.router.gating) {
     case OP_GATING_SOFTMAX: return softmax_over(b, r, NULL, b->op.p.router.n_expert, ids[i]);
     case OP_GATING_SOFTMAX_CHOSEN: return softmax_over(b, r, ids, b->op.p.router.n_used, ids[i]);
+    case OP_GATING_SQRT_SOFTPLUS: return sqrt(log1p(exp(x)));
     case OP_GATING_SIGMOID:
     case OP_GATING_SIGMOID_CHOSEN: break;
     }
@@ -579,7 +582,11 @@ static double want_router(const struct bed *b, int o, size_t r, size_t i)
     size_t ids[OP_MAX_EXPERTS];
     double sum = 0;
 
-    choose(b, r, ids);
+    if (b->op.src[3].fmt)
+        for (size_t k = 0; k < b->op.p.router.n_used; k++)
+            ids[k] = (size_t)((int32_t *)tensor_row(&b->op.src[3], (size_t)b->run.tokens[r]))[k];
+    else
+        choose(b, r, ids);
     if (o == 0) {
         int32_t id = (int32_t)ids[i];
         float bits;
@@ -593,9 +600,35 @@ static double want_router(const struct bed *b, int o, size_t r, size_t i)
            (double)b->op.p.router.scale * (b->op.src[2].fmt ? (double)vec(b, 2, ids[i]) : 1.0);
 }
 
+/* Experts that the tokens say, whatever the logits. */
+static int router_by_token(int *ret_run)
+{
+    struct bed b = {.op = {.kind = OP_ROUTER}, .nmse = 1e-11, .want = want_router, .row_src = 1};
+    int32_t *ids, *tokens;
+
+    snprintf(b.what, sizeof(b.what), "by token");
+    b.op.p.router.n_expert = 12;
+    b.op.p.router.n_used = 3;
+    b.op.p.router.gating = OP_GATING_SQRT_SOFTPLUS;
+    b.op.p.router.normalise = true;
+    b.op.p.router.scale = 1.5f;
+    b.op.src[0] = bed_f32(&b, 12, 9);
+    b.op.src[3] = bed_tensor(&b, format_of(FORMAT_i32), 3, 20, 1, 1);
+    ids = b.op.src[3].data;
+    for (int i = 0; i < 60; i++)
+        ids[i] = (i / 3 * 5 + i % 3) % 12;
+    tokens = bed_alloc(&b, 9 * sizeof(*tokens));
+    for (int r = 0; r < 9; r++)
+        tokens[r] = (int32_t)(bed_random() % 20);
+    bed_out(&b, 0, 3, 9);
+    bed_out(&b, 1, 3, 9);
+    b.run = (struct op_run){.rows = 9, .tokens = tokens};
+    return CHECK(b);
+}
+
 int cases_ROUTER(int *ret_run)
 {
-    int bad = 0;
+    int bad = router_by_token(ret_run);
 
     for (int variant = 0; variant < 64; variant++) {
         unsigned n = variant & 8 ? 40 : 8, used = variant & 8 ? 6 : 2;
@@ -610,6 +643,8 @@ int cases_ROUTER(int *ret_run)
             b.op.p.router.n_group_used = 2;
         }
         b.op.p.router.gating = (enum op_gating)((variant & 1) + (variant & 32 ? 2 : 0));
+        if (variant % 5 == 4)
+            b.op.p.router.gating = OP_GATING_SQRT_SOFTPLUS;
         b.op.p.router.normalise = variant & 2;
         b.op.p.router.scale = variant & 4 ? 2.5f : 1.0f;
         b.op.src[0] = bed_f32(&b, n, 11);
