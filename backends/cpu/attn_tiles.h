@@ -1,21 +1,26 @@
 /*
  * attn_tiles - the order of work in the attention kernels of the vector tiers.
  *
- * Queries go in groups of four, two or one.  Few of them meet keys and values
- * where those lie, each vector decoded on its way into the sums; more of them
- * meet tiles: some KiB of keys (then of values) decoded to f32 once, in L1,
- * for all groups.  Both ways every sum sees the same terms in the same order,
- * that of scalar/attn_scalar.h.
+ * Few queries meet keys and values where those lie, each vector decoded on its
+ * way into the sums.  Many meet panels, some KiB of keys decoded to f32 once and
+ * transposed, for all queries, and then tiles of values likewise, where decoding
+ * costs more than loading.  Every way every sum sees the same terms in the same
+ * order, that of scalar/attn_scalar.h.
  *
  * A tier includes this after it has defined
  *
  *   ATTN_KEYS             n_q queries take ATTN_KEYS / n_q keys at a time; at most 16
+ *   ATTN_PANEL            keys of a panel
+ *   ATTN_PASS             queries that meet a panel together
+ *   ATTN_GROUP            queries that share a load of a value, at most: 4 or 8
  *   attn_load_fn          elements of a row from d on, as the tier's vector
  *   attn_block            scores of n_q queries and ATTN_KEYS / n_q keys
+ *   attn_fill_panel       keys into a panel
+ *   attn_panel_scores     scores of n_q queries and the keys of a panel
  *   attn_weights          the scores of one query to weights; its m and l
- *   attn_add_rows         weighted rows into the outputs of n_q queries
- *   attn_decode           one row to f32, padded with zeros to a multiple of sixteen
- *   attn_load_tile        the attn_load_fn of such rows
+ *   attn_add_rows         weighted rows into some elements of n_q outputs
+ *   attn_decode           some elements of a row to f32, padded with zeros to a multiple of sixteen
+ *   attn_load_tile        the attn_load_fn of a tile of such rows
  *
  * and makes its kernels with ATTN_KERNEL().  Everything is inlined by force, for
  * n_q and the way to load must be constants in the innermost loops.
@@ -28,16 +33,17 @@
 #include "backends/cpu/kernels.h"
 #include "common/alloc.h"
 
-#define ATTN_BATCH 32   /* queries that share a tile */
-#define ATTN_TILE  4096 /* floats: half of a small L1, or sixteen rows */
+#define ATTN_BATCH 64 /* queries that share panels and tiles */
+#define ATTN_ROWS  64 /* of a tile of values, and its columns: half of a small L1 */
+#define ATTN_COLS  64
 #define ATTN_AHEAD 2048 /* bytes */
 #define ATTN_COLD  16   /* queries at most that find the cache in memory, not in L2 */
 
 /* Queries that go together. */
 struct attn_group {
     size_t q;                 /* the first */
-    size_t n_q;               /* 1, 2 or 4 */
-    struct attn_span span[4]; /* of each */
+    size_t n_q;               /* 1, 2, 4 or 8 */
+    struct attn_span span[8]; /* of each */
     struct attn_span any;     /* keys that one of them sees */
     struct attn_span all;     /* keys that all of them see; empty when from ≥ to */
     float *s;                 /* [n_q][KERNELS_CHUNK] scores, then weights */
@@ -49,16 +55,19 @@ struct attn_rows {
     size_t stride;  /* bytes */
 };
 
+static inline struct attn_span attn_span_of(const struct attn *a, size_t q)
+{
+    return a->spans ? a->spans[q] : (struct attn_span){(uint32_t)a->from, (uint32_t)a->to};
+}
+
 static inline void attn_group_init(const struct attn *a, size_t q, size_t n_q, float *s,
                                    struct attn_group *g)
 {
     *g = (struct attn_group){
         .q = q, .n_q = n_q, .any = {KERNELS_CHUNK, 0}, .all = {0, KERNELS_CHUNK}, .s = s};
     for (size_t i = 0; i < n_q; i++) {
-        struct attn_span span = {(uint32_t)a->from, (uint32_t)a->to};
+        struct attn_span span = attn_span_of(a, q + i);
 
-        if (a->spans)
-            span = a->spans[q + i];
         g->span[i] = span;
         g->any.from = MIN(g->any.from, span.from);
         g->any.to = MAX(g->any.to, span.to);
@@ -71,12 +80,13 @@ static inline void attn_group_init(const struct attn *a, size_t q, size_t n_q, f
 
 #ifdef ATTN_KEYS /* the rest is a tier's: by itself this header has nothing to load with */
 
-/* The values [from, to) into n_q outputs, beginning with that of query i of the group. */
+/* Elements [d, end) of the values [from, to) into n_q outputs, beginning with that of query i. */
 ATTN_INLINE void attn_values(const struct attn *a, const struct attn_group *g, size_t i, size_t n_q,
-                             size_t from, size_t to, struct attn_rows v, attn_load_fn *load)
+                             size_t d, size_t end, size_t from, size_t to, struct attn_rows v,
+                             attn_load_fn *load)
 {
     if (from < to)
-        attn_add_rows(a, a->o + (g->q + i) * a->v_dim, n_q, g->s + i * KERNELS_CHUNK + from,
+        attn_add_rows(a, a->o + (g->q + i) * a->v_dim, n_q, d, end, g->s + i * KERNELS_CHUNK + from,
                       v.at + from * v.stride, v.stride, to - from, load);
 }
 
@@ -86,15 +96,16 @@ ATTN_INLINE void attn_values(const struct attn *a, const struct attn_group *g, s
  * would spoil an infinite value.
  */
 ATTN_INLINE void attn_group_values(const struct attn *a, const struct attn_group *g, size_t n_q,
-                                   size_t from, size_t to, struct attn_rows v, attn_load_fn *load)
+                                   size_t d, size_t end, size_t from, size_t to, struct attn_rows v,
+                                   attn_load_fn *load)
 {
     for (size_t i = 0; i < n_q && n_q > 1; i++)
-        attn_values(a, g, i, 1, MAX(from, g->span[i].from),
+        attn_values(a, g, i, 1, d, end, MAX(from, g->span[i].from),
                     MIN(to, MIN(g->span[i].to, g->all.from)), v, load);
-    attn_values(a, g, 0, n_q, MAX(from, g->all.from), MIN(to, g->all.to), v, load);
+    attn_values(a, g, 0, n_q, d, end, MAX(from, g->all.from), MIN(to, g->all.to), v, load);
     for (size_t i = 0; i < n_q && n_q > 1; i++)
-        attn_values(a, g, i, 1, MAX(from, MAX(g->span[i].from, g->all.to)), MIN(to, g->span[i].to),
-                    v, load);
+        attn_values(a, g, i, 1, d, end, MAX(from, MAX(g->span[i].from, g->all.to)),
+                    MIN(to, g->span[i].to), v, load);
 }
 
 /* -- a few queries: the cache comes from memory ------------------------------------------------ */
@@ -133,156 +144,220 @@ ATTN_INLINE void attn_direct(const struct attn *a, size_t q, size_t n_q, attn_lo
     }
     for (size_t i = 0; i < n_q; i++)
         attn_weights(a, q + i, g.span[i], s + i * KERNELS_CHUNK);
-    attn_group_values(a, &g, n_q, g.any.from, g.any.to, (struct attn_rows){a->v, a->v_stride},
-                      load);
+    attn_group_values(a, &g, n_q, 0, a->v_dim, g.any.from, g.any.to,
+                      (struct attn_rows){a->v, a->v_stride}, load);
 }
 
-/* -- many: tiles -------------------------------------------------------------------------------- */
+/* -- many: panels of keys, tiles of values ------------------------------------------------------ */
 
-/* Floats of a row in a tile, and rows of a tile: a multiple of sixteen. */
-static inline size_t attn_padded(size_t dim)
+/* Queries that meet a panel together, and the keys that one of them sees. */
+struct attn_pass {
+    size_t q, n_q;
+    struct attn_span any;
+};
+
+static inline struct attn_pass attn_pass_of(const struct attn *a, size_t q, size_t n_q)
 {
-    return (dim + 15) & ~(size_t)15;
+    struct attn_pass pass = {q, n_q, {KERNELS_CHUNK, 0}};
+
+    for (size_t i = q; i < q + n_q; i++) {
+        struct attn_span span = attn_span_of(a, i);
+
+        pass.any.from = MIN(pass.any.from, span.from);
+        pass.any.to = MAX(pass.any.to, span.to);
+    }
+    return pass;
 }
 
-static inline size_t attn_tile_rows(size_t dim)
+/*
+ * Queries q … q + n - 1 in passes of ATTN_PASS; the last begins early, where
+ * there are as many, and some scores are computed again, to the same bits.
+ */
+static inline size_t attn_passes(const struct attn *a, size_t q, size_t n,
+                                 struct attn_pass pass[ATTN_BATCH])
 {
-    return MAX((size_t)16, ATTN_TILE / attn_padded(dim) & ~(size_t)15);
+    size_t n_q = n >= ATTN_PASS ? ATTN_PASS : 1, count = 0;
+
+    for (size_t i = 0; i < n; i += n_q)
+        pass[count++] = attn_pass_of(a, q + MIN(i, n - n_q), n_q);
+    return count;
 }
 
-/* Rows [j, end) of the chunk that lie in `any`, decoded; the others are zeros. */
-ATTN_INLINE void attn_fill(const char *rows, size_t stride, size_t dim, size_t j, size_t end,
-                           struct attn_span any, float *tile, attn_load_fn *load)
+/*
+ * Asks for part i of n of the rows [j, j + n_rows), which are wanted next.
+ * Inlined by force: gcc drops calls of a function that does nothing but prefetch.
+ */
+ATTN_INLINE void attn_ahead(const void *rows, size_t stride, size_t j, size_t n_rows, size_t i,
+                            size_t n)
 {
-    size_t width = attn_padded(dim);
+    uintptr_t at = (uintptr_t)rows + j * stride, bytes = n_rows * stride;
 
-    for (; j < end; j++, tile += width) {
-        const char *row = rows + j * stride;
+    for (uintptr_t to = at + bytes * (i + 1) / n, p = at + bytes * i / n; p < to; p += 64)
+        __builtin_prefetch((const void *)p, 0, 2);
+}
 
-        if (j < any.from || j >= any.to) {
-            memset(tile, 0, width * sizeof(float));
-            continue;
+/* Scores of the queries from q on, to s. */
+ATTN_INLINE void attn_scores(const struct attn *a, size_t q, const struct attn_pass *pass,
+                             size_t n_passes, struct attn_span any, float *panel, float *s,
+                             attn_load_fn *load)
+{
+    for (size_t j = any.from & ~(size_t)(ATTN_PANEL - 1); j < any.to; j += ATTN_PANEL) {
+        attn_fill_panel(a, j, any, panel, load);
+        for (size_t i = 0; i < n_passes; i++) {
+            const float *query = a->q + pass[i].q * a->q_stride;
+            float *to = s + (pass[i].q - q) * KERNELS_CHUNK + j;
+
+            if (j >= pass[i].any.to || j + ATTN_PANEL <= pass[i].any.from)
+                continue;
+            attn_ahead(a->k, a->k_stride, j + ATTN_PANEL, ATTN_PANEL, i, n_passes);
+            attn_ahead(a->v, a->v_stride, j, ATTN_PANEL, i, n_passes);
+            if (pass[i].n_q == ATTN_PASS)
+                attn_panel_scores(a, query, ATTN_PASS, panel, to);
+            else
+                attn_panel_scores(a, query, 1, panel, to);
         }
-        for (size_t at = 0; at < stride; at += 64)
-            __builtin_prefetch((const void *)((uintptr_t)row + ATTN_AHEAD + at), 0, 3);
-        attn_decode(row, dim, tile, load);
     }
 }
 
-/* What of a tile that begins at key j a group sees, in whole blocks of its keys. */
-ATTN_INLINE void attn_tile_scores(const struct attn *a, const struct attn_group *g, size_t n_q,
-                                  size_t j, size_t end, const float *tile)
+/* Elements [d, d_end) of the values [j, end), as a tile; those outside `any` are not touched. */
+ATTN_INLINE void attn_fill(const struct attn *a, size_t d, size_t d_end, size_t j, size_t end,
+                           struct attn_span any, float *tile, attn_load_fn *load)
 {
-    size_t n_k = ATTN_KEYS / n_q, stride = attn_padded(a->head_dim) * sizeof(float);
-    size_t at = MAX((size_t)g->any.from, j) & ~(n_k - 1), to = MIN((size_t)g->any.to, end);
-
-    for (; at < to; at += n_k)
-        attn_block(a, a->q + g->q * a->q_stride, n_q, (const char *)tile + (at - j) * stride,
-                   stride, g->s + at, attn_load_tile);
+    for (j = MAX(j, (size_t)any.from); j < MIN(end, (size_t)any.to); j++)
+        attn_decode((const char *)a->v + j * a->v_stride, d, d_end,
+                    tile + j % ATTN_ROWS * ATTN_COLS, load);
 }
 
 ATTN_INLINE void attn_tile_values(const struct attn *a, const struct attn_group *g, size_t n_q,
-                                  size_t j, size_t end, const float *tile)
+                                  size_t d, size_t d_end, size_t j, size_t end, const float *tile)
 {
-    size_t stride = attn_padded(a->v_dim) * sizeof(float);
-    struct attn_rows v = {(const char *)((uintptr_t)tile - j * stride), stride};
+    struct attn_rows v = {(const char *)((uintptr_t)tile - (j * ATTN_COLS + d) * sizeof(float)),
+                          ATTN_COLS * sizeof(float)};
 
-    attn_group_values(a, g, n_q, j, end, v, attn_load_tile);
+    attn_group_values(a, g, n_q, d, d_end, j, end, v, attn_load_tile);
 }
 
-typedef void attn_tile_fn(const struct attn *a, const struct attn_group *g, size_t n_q, size_t j,
-                          size_t end, const float *tile);
-
-ATTN_INLINE void attn_each_group(const struct attn *a, const struct attn_group *g, size_t n,
-                                 size_t j, size_t end, const float *tile, attn_tile_fn *fn)
+ATTN_INLINE void attn_tiles(const struct attn *a, const struct attn_group *g, size_t n_groups,
+                            struct attn_span any, float *tile, attn_load_fn *load)
 {
-    for (size_t i = 0; i < n; i++)
-        switch (g[i].n_q) {
-        case 4: fn(a, &g[i], 4, j, end, tile); break;
-        case 2: fn(a, &g[i], 2, j, end, tile); break;
-        default: fn(a, &g[i], 1, j, end, tile); break;
+    for (size_t d = 0; d < a->v_dim; d += ATTN_COLS)
+        for (size_t j = any.from & ~(size_t)(ATTN_ROWS - 1); j < any.to; j += ATTN_ROWS) {
+            size_t end = j + ATTN_ROWS, d_end = MIN(d + ATTN_COLS, a->v_dim);
+
+            attn_fill(a, d, d_end, j, end, any, tile, load);
+            for (size_t i = 0; i < n_groups; i++)
+                switch (g[i].n_q) {
+                case 8: attn_tile_values(a, &g[i], 8, d, d_end, j, end, tile); break;
+                case 4: attn_tile_values(a, &g[i], 4, d, d_end, j, end, tile); break;
+                case 2: attn_tile_values(a, &g[i], 2, d, d_end, j, end, tile); break;
+                default: attn_tile_values(a, &g[i], 1, d, d_end, j, end, tile); break;
+                }
         }
 }
 
+/* Values that are decoded as fast as they are loaded stay where they are. */
+ATTN_INLINE void attn_no_tiles(const struct attn *a, const struct attn_group *g, size_t n_groups,
+                               attn_load_fn *load)
+{
+    struct attn_rows v = {a->v, a->v_stride};
+
+    for (size_t i = 0; i < n_groups; i++) {
+        size_t from = g[i].any.from, to = g[i].any.to;
+
+        switch (g[i].n_q) {
+        case 8: attn_group_values(a, &g[i], 8, 0, a->v_dim, from, to, v, load); break;
+        case 4: attn_group_values(a, &g[i], 4, 0, a->v_dim, from, to, v, load); break;
+        case 2: attn_group_values(a, &g[i], 2, 0, a->v_dim, from, to, v, load); break;
+        default: attn_group_values(a, &g[i], 1, 0, a->v_dim, from, to, v, load); break;
+        }
+    }
+}
+
+static inline size_t attn_group_size(size_t n)
+{
+    size_t size = ATTN_GROUP;
+
+    while (size > n)
+        size /= 2;
+    return size;
+}
+
 /* Queries q … q + n - 1, at most ATTN_BATCH. */
-ATTN_INLINE void attn_tiled(const struct attn *a, size_t q, size_t n, attn_load_fn *load)
+ATTN_INLINE void attn_many(const struct attn *a, size_t q, size_t n, bool tiles, attn_load_fn *load)
 {
     _Alignas(64) float s[ATTN_BATCH * KERNELS_CHUNK];
-    _Alignas(64) float tile[16 * KERNELS_HEAD_MAX];
-    struct attn_group g[ATTN_BATCH / 4 + 2];
+    _Alignas(64) float tile[ATTN_PANEL * KERNELS_HEAD_MAX];
+    struct attn_pass pass[ATTN_BATCH];
+    struct attn_group g[ATTN_BATCH / ATTN_GROUP + 3];
     struct attn_span any = {KERNELS_CHUNK, 0};
-    size_t n_groups = 0, rows, first;
+    size_t n_groups = 0;
 
     for (size_t i = 0; i < n; i += g[n_groups++].n_q) {
-        attn_group_init(a, q + i,
-                        n - i >= 4   ? 4
-                        : n - i >= 2 ? 2
-                                     : 1,
-                        s + i * KERNELS_CHUNK, &g[n_groups]);
+        attn_group_init(a, q + i, attn_group_size(n - i), s + i * KERNELS_CHUNK, &g[n_groups]);
         any.from = MIN(any.from, g[n_groups].any.from);
         any.to = MAX(any.to, g[n_groups].any.to);
     }
-    first = any.from & ~(size_t)15;
-
-    rows = attn_tile_rows(a->head_dim);
-    for (size_t j = first; j < any.to; j += rows) {
-        size_t end = MIN(j + rows, (any.to + (size_t)15) & ~(size_t)15);
-
-        attn_fill(a->k, a->k_stride, a->head_dim, j, end, any, tile, load);
-        attn_each_group(a, g, n_groups, j, end, tile, attn_tile_scores);
-    }
-    for (size_t i = 0; i < n_groups; i++)
-        for (size_t k = 0; k < g[i].n_q; k++)
-            attn_weights(a, g[i].q + k, g[i].span[k], g[i].s + k * KERNELS_CHUNK);
-    rows = attn_tile_rows(a->v_dim);
-    for (size_t j = first; j < any.to; j += rows) {
-        size_t end = MIN(j + rows, (size_t)any.to);
-
-        attn_fill(a->v, a->v_stride, a->v_dim, j, end, any, tile, load);
-        attn_each_group(a, g, n_groups, j, end, tile, attn_tile_values);
-    }
+    attn_scores(a, q, pass, attn_passes(a, q, n, pass), any, tile, s, load);
+    for (size_t i = 0; i < n; i++)
+        attn_weights(a, q + i, attn_span_of(a, q + i), s + i * KERNELS_CHUNK);
+    if (tiles)
+        attn_tiles(a, g, n_groups, any, tile, load);
+    else
+        attn_no_tiles(a, g, n_groups, load);
 }
 
 /* Fewer keys than a block takes are padded in a tile. */
 static inline bool attn_is_short(const struct attn *a)
 {
     for (size_t q = 0; q < a->n_q; q++) {
-        struct attn_span span = {(uint32_t)a->from, (uint32_t)a->to};
+        struct attn_span span = attn_span_of(a, q);
 
-        if (a->spans)
-            span = a->spans[q];
         if (span.from + ATTN_KEYS > span.to)
             return true;
     }
     return false;
 }
 
-/* Queries that meet the cache where it lies, at most: decoding f16 again costs less than a tile. */
-#define ATTN_ANY 1000000
+/* Queries that meet the cache where it lies, at most. */
 #define ATTN_FEW 8
 
-/* The kernel of a format; the tiles apart, as the registers of the other loops suffer from them. */
-#define ATTN_KERNEL(fmt, tier, load, direct)                                                       \
+/*
+ * The kernel of a format, its values through tiles or not.  Every shape of the
+ * inner loops is a function of its own, or gcc spills sums of one for another.
+ */
+#define ATTN_KERNEL(fmt, tier, load, tiles)                                                        \
     static __attribute__((noinline)) void many(const struct attn *a)                               \
     {                                                                                              \
         for (size_t q = 0; q < a->n_q; q += ATTN_BATCH)                                            \
-            attn_tiled(a, q, MIN((size_t)ATTN_BATCH, a->n_q - q), load);                           \
+            attn_many(a, q, MIN((size_t)ATTN_BATCH, a->n_q - q), tiles, load);                     \
+    }                                                                                              \
+    static __attribute__((noinline)) void direct4(const struct attn *a, size_t q)                  \
+    {                                                                                              \
+        attn_direct(a, q, 4, load);                                                                \
+    }                                                                                              \
+    static __attribute__((noinline)) void direct2(const struct attn *a, size_t q)                  \
+    {                                                                                              \
+        attn_direct(a, q, 2, load);                                                                \
+    }                                                                                              \
+    static __attribute__((noinline)) void direct1(const struct attn *a, size_t q)                  \
+    {                                                                                              \
+        attn_direct(a, q, 1, load);                                                                \
     }                                                                                              \
     void attn_##fmt##_##tier(const struct attn *a)                                                 \
     {                                                                                              \
         size_t q = 0;                                                                              \
                                                                                                    \
         memset(a->o, 0, a->n_q * a->v_dim * sizeof(float));                                        \
-        if (a->n_q > (direct) || attn_is_short(a)) {                                               \
+        if (a->n_q > ATTN_FEW || attn_is_short(a)) {                                               \
             many(a);                                                                               \
             return;                                                                                \
         }                                                                                          \
         for (; q + 4 <= a->n_q; q += 4)                                                            \
-            attn_direct(a, q, 4, load);                                                            \
+            direct4(a, q);                                                                         \
         for (; q + 2 <= a->n_q; q += 2)                                                            \
-            attn_direct(a, q, 2, load);                                                            \
+            direct2(a, q);                                                                         \
         for (; q < a->n_q; q++)                                                                    \
-            attn_direct(a, q, 1, load);                                                            \
+            direct1(a, q);                                                                         \
     }
 
 #endif

@@ -343,7 +343,8 @@ static void bench_quantize(const struct row *r)
 
 /* -- attention ------------------------------------------------------------------------------ */
 
-#define HEAD 128
+#define HEAD         128
+#define MOST_QUERIES 64
 
 struct attn_bench {
     attn_fn *attn;
@@ -400,15 +401,15 @@ static void time_attn(const struct row *r, struct attn_bench *b, unsigned thread
 
 static void bench_attn(const struct row *r, unsigned threads)
 {
-    static const size_t queries[] = {1, 2, 4, 8, 32};
+    static const size_t queries[] = {1, 2, 4, 8, MOST_QUERIES};
     const struct format *f = format_of_name(r->fmt);
     size_t row = format_row_bytes(f, HEAD);
     struct attn_bench b = {.attn = r->kernel.attn, .chunk_bytes = 2 * KERNELS_CHUNK * row};
-    float *q = malloc(32 * HEAD * sizeof(float)),
-          *out = malloc(threads * 32 * (HEAD + 2) * sizeof(float));
+    float *q = malloc(MOST_QUERIES * HEAD * sizeof(float)),
+          *out = malloc(threads * MOST_QUERIES * (HEAD + 2) * sizeof(float));
 
     fill_arena(f, row, HEAD);
-    for (size_t i = 0; i < 32 * HEAD; i++)
+    for (size_t i = 0; i < MOST_QUERIES * HEAD; i++)
         q[i] = check_normal();
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
         b.a = (struct attn){
@@ -422,8 +423,8 @@ static void bench_attn(const struct row *r, unsigned threads)
             .v_dim = HEAD,
             .scale = 0.088f,
             .m = out,
-            .l = out + threads * 32,
-            .o = out + threads * 64,
+            .l = out + threads * MOST_QUERIES,
+            .o = out + threads * 2 * MOST_QUERIES,
         };
         b.n_chunks = ARENA_BYTES / b.chunk_bytes / (queries[i] > 8 || row_is_twin(r) ? 64 : 1);
         time_attn(r, &b, threads);

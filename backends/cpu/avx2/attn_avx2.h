@@ -9,10 +9,14 @@
 
 #include <math.h>
 
+#include "backends/cpu/attn_panel.h"
 #include "backends/cpu/avx2/math_avx2.h"
 #include "backends/cpu/kernels.h"
 
 #define ATTN_KEYS   4
+#define ATTN_PANEL  16 /* keys: two vectors */
+#define ATTN_PASS   6  /* queries that meet them: twelve sums */
+#define ATTN_GROUP  4  /* queries that share a value, at most */
 #define ATTN_INLINE static inline __attribute__((always_inline))
 
 /* Elements d … d + 7 of a row, n of them and zeros; formats in blocks have whole vectors only. */
@@ -143,7 +147,7 @@ ATTN_INLINE void attn_add(const struct attn *a, float *o, size_t n_q, const floa
                           size_t left, attn_load_fn *load)
 {
     const char *end = row + n * stride;
-    __m256 acc[4][8];
+    __m256 acc[8][8];
 
     for (size_t i = 0; i < n_q; i++)
         for (size_t v = 0; v < n_v; v++)
@@ -161,34 +165,31 @@ ATTN_INLINE void attn_add(const struct attn *a, float *o, size_t n_q, const floa
             store8(o + i * a->v_dim + d + 8 * v, left, acc[i][v]);
 }
 
-/* The same for whole outputs: as many elements at once as registers hold. */
-ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, const float *weight,
-                               const char *row, size_t stride, size_t n, attn_load_fn *load)
+/* The same for the elements [d, end) of outputs: as many at once as registers hold. */
+ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, size_t d, size_t end,
+                               const float *weight, const char *row, size_t stride, size_t n,
+                               attn_load_fn *load)
 {
-    size_t d = 0;
-
-    for (; n_q == 1 && d + 64 <= a->v_dim; d += 64)
+    for (; n_q == 1 && d + 64 <= end; d += 64)
         attn_add(a, o, n_q, weight, row, stride, n, d, 8, 8, load);
-    for (; n_q <= 2 && d + 32 <= a->v_dim; d += 32)
+    for (; n_q <= 2 && d + 32 <= end; d += 32)
         attn_add(a, o, n_q, weight, row, stride, n, d, 4, 8, load);
-    for (; d + 16 <= a->v_dim; d += 16)
+    for (; d + 16 <= end; d += 16)
         attn_add(a, o, n_q, weight, row, stride, n, d, 2, 8, load);
-    for (; d < a->v_dim; d += 8)
-        attn_add(a, o, n_q, weight, row, stride, n, d, 1, a->v_dim - d, load);
+    for (; d < end; d += 8)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 1, end - d, load);
 }
 
-/* A row as floats, padded with zeros to a multiple of sixteen. */
-ATTN_INLINE void attn_decode(const char *row, size_t n, float *to, attn_load_fn *load)
+/* Elements [d, end) of a row as floats, padded with zeros to a multiple of sixteen. */
+ATTN_INLINE void attn_decode(const char *row, size_t d, size_t end, float *to, attn_load_fn *load)
 {
-    size_t d = 0;
-
-    for (; d + 32 <= n; d += 32)
+    for (; d + 32 <= end; d += 32, to += 32)
 #pragma GCC unroll 4
         for (size_t i = 0; i < 32; i += 8)
-            _mm256_store_ps(to + d + i, load(row, d + i, 8));
-    for (; d < n; d += 16) {
-        _mm256_store_ps(to + d, load(row, d, n - d));
-        _mm256_store_ps(to + d + 8, load(row, d + 8, left8(n - d, 8)));
+            _mm256_store_ps(to + i, load(row, d + i, 8));
+    for (; d < end; d += 16, to += 16) {
+        _mm256_store_ps(to, load(row, d, end - d));
+        _mm256_store_ps(to + 8, load(row, d + 8, left8(end - d, 8)));
     }
 }
 
@@ -198,6 +199,105 @@ static inline __attribute__((always_inline)) __m256 attn_load_tile(const void *r
 {
     (void)n;
     return _mm256_load_ps((const float *)row + d);
+}
+
+/* -- panels: a lane is a key --------------------------------------------------------------------- */
+
+/* v[i] lane j = what was v[j] lane i. */
+static inline __attribute__((always_inline)) void attn_transpose(__m256 v[8])
+{
+    __m256 t[8];
+
+    for (int i = 0; i < 8; i += 4) {
+        __m256 a = _mm256_unpacklo_ps(v[i], v[i + 1]), b = _mm256_unpackhi_ps(v[i], v[i + 1]);
+        __m256 c = _mm256_unpacklo_ps(v[i + 2], v[i + 3]);
+        __m256 d = _mm256_unpackhi_ps(v[i + 2], v[i + 3]);
+
+        t[i] = _mm256_shuffle_ps(a, c, 0x44);
+        t[i + 1] = _mm256_shuffle_ps(a, c, 0xee);
+        t[i + 2] = _mm256_shuffle_ps(b, d, 0x44);
+        t[i + 3] = _mm256_shuffle_ps(b, d, 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        v[i] = _mm256_permute2f128_ps(t[i], t[4 + i], 0x20);
+        v[4 + i] = _mm256_permute2f128_ps(t[i], t[4 + i], 0x31);
+    }
+}
+
+/* Keys j … j + 15 into a panel, those outside `any` as zeros. */
+ATTN_INLINE void attn_fill_panel(const struct attn *a, size_t j, struct attn_span any, float *panel,
+                                 attn_load_fn *load)
+{
+    size_t steps = attn_steps(a->head_dim);
+
+    for (size_t d = 0; d < a->head_dim; d += 8)
+        for (size_t half = 0; half < 16; half += 8) {
+            const char *row = (const char *)a->k + (j + half) * a->k_stride;
+            __m256 v[8];
+
+#pragma GCC unroll 8
+            for (size_t i = 0; i < 8; i++)
+                v[i] = j + half + i >= any.from && j + half + i < any.to
+                           ? load(row + i * a->k_stride, d, a->head_dim - d)
+                           : _mm256_setzero_ps();
+            attn_transpose(v);
+#pragma GCC unroll 8
+            for (size_t i = 0; i < 8; i++)
+                _mm256_store_ps(
+                    panel + (attn_turn[d % 16 + i] * steps + d / 16) * ATTN_PANEL + half, v[i]);
+        }
+}
+
+/*
+ * The scores, before scale, of n_q queries, 6 at most, and the keys of a panel.
+ * Partial sums come in the order in which the tree adds them: after turn t
+ * those of all pairs, fours … that it completes are added up, and wait for
+ * their sisters.
+ */
+ATTN_INLINE void attn_panel_scores(const struct attn *a, const float *query, size_t n_q,
+                                   const float *panel, float *s)
+{
+    _Alignas(64) float wait[4][6][ATTN_PANEL];
+    size_t steps = attn_steps(a->head_dim), depth = 0;
+    __m256 lo[6], hi[6];
+
+#pragma GCC unroll 1
+    for (size_t t = 0; t < 16; t++) {
+        const float *key = panel + t * steps * ATTN_PANEL;
+
+        for (size_t i = 0; i < n_q; i++)
+            lo[i] = hi[i] = _mm256_setzero_ps();
+#pragma GCC unroll 1
+        for (size_t d = attn_turn[t]; d < a->head_dim; d += 16, key += ATTN_PANEL) {
+            __m256 kl = _mm256_load_ps(key), kh = _mm256_load_ps(key + 8);
+
+            for (size_t i = 0; i < n_q; i++) {
+                __m256 q = _mm256_broadcast_ss(query + i * a->q_stride + d);
+
+                lo[i] = _mm256_fmadd_ps(q, kl, lo[i]);
+                hi[i] = _mm256_fmadd_ps(q, kh, hi[i]);
+            }
+        }
+#pragma GCC unroll 1
+        for (size_t done = t; done & 1; done >>= 1) {
+            depth--;
+            for (size_t i = 0; i < n_q; i++) {
+                lo[i] = _mm256_add_ps(_mm256_load_ps(wait[depth][i]), lo[i]);
+                hi[i] = _mm256_add_ps(_mm256_load_ps(wait[depth][i] + 8), hi[i]);
+            }
+        }
+        if (t == 15)
+            break;
+        for (size_t i = 0; i < n_q; i++) {
+            _mm256_store_ps(wait[depth][i], lo[i]);
+            _mm256_store_ps(wait[depth][i] + 8, hi[i]);
+        }
+        depth++;
+    }
+    for (size_t i = 0; i < n_q; i++) {
+        _mm256_store_ps(s + i * KERNELS_CHUNK, lo[i]);
+        _mm256_store_ps(s + i * KERNELS_CHUNK + 8, hi[i]);
+    }
 }
 
 #include "backends/cpu/attn_tiles.h"

@@ -14,4 +14,4 @@ static inline __attribute__((always_inline)) __m256 load(const void *row, size_t
     return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)last));
 }
 
-ATTN_KERNEL(f16, avx2, load, ATTN_ANY)
+ATTN_KERNEL(f16, avx2, load, false)

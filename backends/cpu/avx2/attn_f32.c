@@ -8,4 +8,4 @@ static inline __attribute__((always_inline)) __m256 load(const void *row, size_t
     return load8((const float *)row + d, n);
 }
 
-ATTN_KERNEL(f32, avx2, load, ATTN_ANY)
+ATTN_KERNEL(f32, avx2, load, false)

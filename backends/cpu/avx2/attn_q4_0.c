@@ -17,4 +17,4 @@ static inline __attribute__((always_inline)) __m256 load(const void *row, size_t
                          _mm256_set1_ps(_cvtsh_ss(b->d)));
 }
 
-ATTN_KERNEL(q4_0, avx2, load, ATTN_FEW)
+ATTN_KERNEL(q4_0, avx2, load, true)

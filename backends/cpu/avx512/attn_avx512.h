@@ -9,10 +9,14 @@
 
 #include <math.h>
 
+#include "backends/cpu/attn_panel.h"
 #include "backends/cpu/avx512/math_avx512.h"
 #include "backends/cpu/kernels.h"
 
 #define ATTN_KEYS   16
+#define ATTN_PANEL  32 /* keys: two vectors */
+#define ATTN_PASS   8  /* queries that meet them: sixteen sums */
+#define ATTN_GROUP  8  /* queries that share a value, at most */
 #define ATTN_ALL    ((__mmask16)0xffff)
 #define ATTN_INLINE static inline __attribute__((always_inline))
 
@@ -134,7 +138,7 @@ ATTN_INLINE void attn_add(const struct attn *a, float *o, size_t n_q, const floa
                           __mmask16 m, attn_load_fn *load)
 {
     const char *end = row + n * stride;
-    __m512 acc[4][8];
+    __m512 acc[8][8];
 
     for (size_t i = 0; i < n_q; i++)
         for (size_t v = 0; v < n_v; v++)
@@ -152,31 +156,30 @@ ATTN_INLINE void attn_add(const struct attn *a, float *o, size_t n_q, const floa
             _mm512_mask_storeu_ps(o + i * a->v_dim + d + 16 * v, m, acc[i][v]);
 }
 
-/* The same for whole outputs: as many elements at once as registers hold. */
-ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, const float *weight,
-                               const char *row, size_t stride, size_t n, attn_load_fn *load)
+/* The same for the elements [d, end) of outputs: as many at once as registers hold. */
+ATTN_INLINE void attn_add_rows(const struct attn *a, float *o, size_t n_q, size_t d, size_t end,
+                               const float *weight, const char *row, size_t stride, size_t n,
+                               attn_load_fn *load)
 {
-    size_t d = 0;
-
-    for (; n_q < 4 && d + 128 <= a->v_dim; d += 128)
+    for (; n_q < 4 && d + 128 <= end; d += 128)
         attn_add(a, o, n_q, weight, row, stride, n, d, 8, ATTN_ALL, load);
-    for (; d + 64 <= a->v_dim; d += 64)
+    for (; n_q < 8 && d + 64 <= end; d += 64)
         attn_add(a, o, n_q, weight, row, stride, n, d, 4, ATTN_ALL, load);
-    for (; d < a->v_dim; d += 16)
-        attn_add(a, o, n_q, weight, row, stride, n, d, 1, tail16(a->v_dim - d), load);
+    for (; n_q == 8 && d + 32 <= end; d += 32)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 2, ATTN_ALL, load);
+    for (; d < end; d += 16)
+        attn_add(a, o, n_q, weight, row, stride, n, d, 1, tail16(end - d), load);
 }
 
-/* A row as floats, padded with zeros to whole vectors. */
-ATTN_INLINE void attn_decode(const char *row, size_t n, float *to, attn_load_fn *load)
+/* Elements [d, end) of a row as floats, padded with zeros to whole vectors. */
+ATTN_INLINE void attn_decode(const char *row, size_t d, size_t end, float *to, attn_load_fn *load)
 {
-    size_t d = 0;
-
-    for (; d + 32 <= n; d += 32) {
-        _mm512_store_ps(to + d, load(row, d, ATTN_ALL));
-        _mm512_store_ps(to + d + 16, load(row, d + 16, ATTN_ALL));
+    for (; d + 32 <= end; d += 32, to += 32) {
+        _mm512_store_ps(to, load(row, d, ATTN_ALL));
+        _mm512_store_ps(to + 16, load(row, d + 16, ATTN_ALL));
     }
-    for (; d < n; d += 16)
-        _mm512_store_ps(to + d, load(row, d, tail16(n - d)));
+    for (; d < end; d += 16, to += 16)
+        _mm512_store_ps(to, load(row, d, tail16(end - d)));
 }
 
 /* Sixteen elements of such a row. */
@@ -185,6 +188,121 @@ static inline __attribute__((always_inline)) __m512 attn_load_tile(const void *r
 {
     (void)mask;
     return _mm512_load_ps((const float *)row + d);
+}
+
+/* -- panels: a lane is a key --------------------------------------------------------------------- */
+
+/* v[i] lane j = what was v[j] lane i. */
+static inline __attribute__((always_inline)) void attn_transpose(__m512 v[16])
+{
+    __m512 t[16];
+
+    for (int i = 0; i < 16; i += 4) {
+        __m512 a = _mm512_unpacklo_ps(v[i], v[i + 1]), b = _mm512_unpackhi_ps(v[i], v[i + 1]);
+        __m512 c = _mm512_unpacklo_ps(v[i + 2], v[i + 3]);
+        __m512 d = _mm512_unpackhi_ps(v[i + 2], v[i + 3]);
+
+        t[i] = _mm512_shuffle_ps(a, c, 0x44);
+        t[i + 1] = _mm512_shuffle_ps(a, c, 0xee);
+        t[i + 2] = _mm512_shuffle_ps(b, d, 0x44);
+        t[i + 3] = _mm512_shuffle_ps(b, d, 0xee);
+    }
+    for (int i = 0; i < 4; i++) {
+        __m512 a = _mm512_shuffle_f32x4(t[i], t[4 + i], 0x88);
+        __m512 b = _mm512_shuffle_f32x4(t[i], t[4 + i], 0xdd);
+        __m512 c = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], 0x88);
+        __m512 d = _mm512_shuffle_f32x4(t[8 + i], t[12 + i], 0xdd);
+
+        v[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        v[8 + i] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        v[4 + i] = _mm512_shuffle_f32x4(b, d, 0x88);
+        v[12 + i] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+}
+
+/* Keys j … j + 31 into a panel, those outside `any` as zeros; `whole`: there are none, a constant. */
+ATTN_INLINE void attn_fill_keys(const struct attn *a, size_t j, struct attn_span any, bool whole,
+                                float *panel, attn_load_fn *load)
+{
+    size_t steps = attn_steps(a->head_dim);
+
+    for (size_t half = 0; half < 2; half++, j += 16)
+        for (size_t d = 0; d < a->head_dim; d += 16) {
+            __mmask16 m = tail16(a->head_dim - d);
+            const char *row = (const char *)a->k + j * a->k_stride;
+            float *to = panel + d / 16 * ATTN_PANEL + 16 * half;
+            __m512 v[16];
+
+#pragma GCC unroll 16
+            for (size_t i = 0; i < 16; i++)
+                v[i] = whole || (j + i >= any.from && j + i < any.to)
+                           ? load(row + i * a->k_stride, d, m)
+                           : _mm512_setzero_ps();
+            attn_transpose(v);
+#pragma GCC unroll 16
+            for (size_t i = 0; i < 16; i++)
+                _mm512_store_ps(to + attn_turn[i] * steps * ATTN_PANEL, v[i]);
+        }
+}
+
+ATTN_INLINE void attn_fill_panel(const struct attn *a, size_t j, struct attn_span any, float *panel,
+                                 attn_load_fn *load)
+{
+    if (j >= any.from && j + ATTN_PANEL <= any.to)
+        attn_fill_keys(a, j, any, true, panel, load);
+    else
+        attn_fill_keys(a, j, any, false, panel, load);
+}
+
+/*
+ * The scores of n_q queries, 8 at most, and the keys of a panel.  Partial sums
+ * come in the order in which the tree adds them: after turn t those of all
+ * pairs, fours … that it completes are added up, and wait for their sisters.
+ */
+ATTN_INLINE void attn_panel_scores(const struct attn *a, const float *query, size_t n_q,
+                                   const float *panel, float *s)
+{
+    _Alignas(64) float wait[4][8][ATTN_PANEL];
+    size_t steps = attn_steps(a->head_dim), depth = 0;
+    __m512 lo[8], hi[8];
+
+#pragma GCC unroll 1
+    for (size_t t = 0; t < 16; t++) {
+        const float *key = panel + t * steps * ATTN_PANEL;
+
+        for (size_t i = 0; i < n_q; i++)
+            lo[i] = hi[i] = _mm512_setzero_ps();
+#pragma GCC unroll 1
+        for (size_t d = attn_turn[t]; d < a->head_dim; d += 16, key += ATTN_PANEL) {
+            __m512 kl = _mm512_load_ps(key), kh = _mm512_load_ps(key + 16);
+
+            for (size_t i = 0; i < n_q; i++) {
+                __m512 q = _mm512_set1_ps(query[i * a->q_stride + d]);
+
+                lo[i] = _mm512_fmadd_ps(q, kl, lo[i]);
+                hi[i] = _mm512_fmadd_ps(q, kh, hi[i]);
+            }
+        }
+#pragma GCC unroll 1
+        for (size_t done = t; done & 1; done >>= 1) {
+            depth--;
+            for (size_t i = 0; i < n_q; i++) {
+                lo[i] = _mm512_add_ps(_mm512_load_ps(wait[depth][i]), lo[i]);
+                hi[i] = _mm512_add_ps(_mm512_load_ps(wait[depth][i] + 16), hi[i]);
+            }
+        }
+        if (t == 15)
+            break;
+        for (size_t i = 0; i < n_q; i++) {
+            _mm512_store_ps(wait[depth][i], lo[i]);
+            _mm512_store_ps(wait[depth][i] + 16, hi[i]);
+        }
+        depth++;
+    }
+    for (size_t i = 0; i < n_q; i++) {
+        _mm512_store_ps(s + i * KERNELS_CHUNK, attn_cap(a, lo[i]));
+        _mm512_store_ps(s + i * KERNELS_CHUNK + 16, attn_cap(a, hi[i]));
+    }
 }
 
 #include "backends/cpu/attn_tiles.h"

@@ -8,4 +8,4 @@ static inline __attribute__((always_inline)) __m512 load(const void *row, size_t
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(mask, (const uint16_t *)row + d));
 }
 
-ATTN_KERNEL(f16, avx512, load, ATTN_ANY)
+ATTN_KERNEL(f16, avx512, load, false)

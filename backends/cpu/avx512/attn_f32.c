@@ -8,4 +8,4 @@ static inline __attribute__((always_inline)) __m512 load(const void *row, size_t
     return _mm512_maskz_loadu_ps(mask, (const float *)row + d);
 }
 
-ATTN_KERNEL(f32, avx512, load, ATTN_ANY)
+ATTN_KERNEL(f32, avx512, load, false)

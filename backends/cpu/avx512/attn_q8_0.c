@@ -14,4 +14,4 @@ static inline __attribute__((always_inline)) __m512 load(const void *row, size_t
                          _mm512_set1_ps(_cvtsh_ss(b->d)));
 }
 
-ATTN_KERNEL(q8_0, avx512, load, ATTN_FEW)
+ATTN_KERNEL(q8_0, avx512, load, true)

@@ -14,16 +14,15 @@ static inline __mmask16 tail16(size_t n)
     return n >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << n) - 1);
 }
 
+/* 2^n in one step: math_exp()'s first factor is exact, so both round once, and the same. */
 static inline __m512 exp16(__m512 x)
 {
     const __m512 round = _mm512_set1_ps(MATH_ROUND);
     __m512 t, nf, r, p;
-    __m512i n, half, rest;
 
     x = _mm512_max_ps(_mm512_set1_ps(MATH_EXP_LO), x);
     x = _mm512_min_ps(_mm512_set1_ps(MATH_EXP_HI), x);
     t = _mm512_add_ps(_mm512_mul_ps(x, _mm512_set1_ps(MATH_LOG2E)), round);
-    n = _mm512_sub_epi32(_mm512_castps_si512(t), _mm512_castps_si512(round));
     nf = _mm512_sub_ps(t, round);
     r = _mm512_fmadd_ps(nf, _mm512_set1_ps(-MATH_LN2_HI), x);
     r = _mm512_fmadd_ps(nf, _mm512_set1_ps(-MATH_LN2_LO), r);
@@ -36,12 +35,7 @@ static inline __m512 exp16(__m512 x)
     p = _mm512_fmadd_ps(p, _mm512_mul_ps(r, r), r);
     p = _mm512_add_ps(p, _mm512_set1_ps(1.0f));
 
-    half = _mm512_srai_epi32(n, 1);
-    rest = _mm512_sub_epi32(n, half);
-    half = _mm512_slli_epi32(_mm512_add_epi32(half, _mm512_set1_epi32(127)), 23);
-    rest = _mm512_slli_epi32(_mm512_add_epi32(rest, _mm512_set1_epi32(127)), 23);
-    p = _mm512_mul_ps(p, _mm512_castsi512_ps(half));
-    return _mm512_mul_ps(p, _mm512_castsi512_ps(rest));
+    return _mm512_scalef_ps(p, nf);
 }
 
 static inline __m512 tanh16(__m512 x)

@@ -12,7 +12,7 @@
 #include "backends/cpu/ops/attend.h"
 #include "common/alloc.h"
 
-#define BLOCK_QUERIES 32 /* that share a decoded key */
+#define BLOCK_QUERIES 64 /* that share a decoded key */
 #define SPLIT_ROWS    4  /* at most, for the split by chunk */
 
 enum { SRC_Q, SRC_K, SRC_V, SRC_SINKS };
