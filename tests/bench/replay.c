@@ -3,7 +3,8 @@
  * policy and prints the hit rate for a list of cache sizes, beside LRU by layer
  * and beside what the online curve predicts from one run.
  *
- *     replay [--slots 122,559,1048] [--staging 8] [--warm 500] [--tokens 1500] [TRACE | u | l | d | n]...
+ *     replay [--slots 122,559,1048] [--staging 8] [--warm 500] [--tokens 1500] [--save FILE]
+ *            [TRACE | u | l | d | n]...
  *
  * The invented ones have the shape of streaming-trial.md: 16 layers, 128 experts, 8 used.
  */
@@ -20,6 +21,7 @@
 struct options {
     size_t slots[SIZES_MAX];
     size_t n_sizes, staging, warm, tokens;
+    const char *save; /* writes the trace there, as the daemon records one, and nothing else */
 };
 
 static struct curve *make_curve(const struct trace *t)
@@ -42,6 +44,33 @@ static double predicted(const struct curve *c, size_t slots)
     return curve_points(c, slots, points) ? points[1].hit_rate : 0;
 }
 
+static int save(const struct trace *t, const char *path)
+{
+    int32_t *ids = XNEW_ARRAY(int32_t, t->shape.n_used);
+    struct trace_writer *w = NULL;
+    struct err err = {0};
+    int rc = trace_writer_open(path, &t->shape, &w, &err);
+
+    for (size_t i = 0; i < t->n_tokens && rc >= 0; i++) {
+        for (unsigned l = 0; l < t->shape.n_layers; l++) {
+            const uint16_t *from = trace_ids(t, i, l);
+            unsigned n = 0;
+
+            for (unsigned k = 0; k < t->shape.n_used; k++)
+                if (from[k] != TRACE_NONE)
+                    ids[n++] = from[k];
+            trace_writer_layer(w, l, ids, n);
+        }
+        rc = trace_writer_token(w, t->prefill[i], &err);
+    }
+    if (w && rc >= 0)
+        rc = trace_writer_close(w, &err);
+    if (rc < 0)
+        fprintf(stderr, "replay: %s\n", err.text);
+    free(ids);
+    return rc < 0;
+}
+
 static int replay(const char *name, const struct options *o)
 {
     struct trace t = {0};
@@ -53,6 +82,12 @@ static int replay(const char *name, const struct options *o)
     else if (trace_read(name, (size_t)1 << 32, &t, &err) < 0) {
         fprintf(stderr, "replay: %s\n", err.text);
         return 1;
+    }
+    if (o->save) {
+        int rc = save(&t, o->save);
+
+        trace_clear(&t);
+        return rc;
     }
     c = make_curve(&t);
     printf("%s: %s, %zu tokens, %u layers, %u of %u experts\n", name, t.shape.model, t.n_tokens,
@@ -84,11 +119,10 @@ static void parse_slots(const char *text, struct options *o)
 
 int main(int argc, char **argv)
 {
-    static const struct option words[] = {{"slots", required_argument, NULL, 's'},
-                                          {"staging", required_argument, NULL, 'g'},
-                                          {"warm", required_argument, NULL, 'w'},
-                                          {"tokens", required_argument, NULL, 't'},
-                                          {0}};
+    static const struct option words[] = {
+        {"slots", required_argument, NULL, 's'}, {"staging", required_argument, NULL, 'g'},
+        {"warm", required_argument, NULL, 'w'},  {"tokens", required_argument, NULL, 't'},
+        {"save", required_argument, NULL, 'o'},  {0}};
     struct options o = {
         .slots = {122, 559, 1048}, .n_sizes = 3, .staging = 8, .warm = 500, .tokens = 1500};
     int c, rc = 0;
@@ -98,6 +132,7 @@ int main(int argc, char **argv)
         case 's': parse_slots(optarg, &o); break;
         case 'g': o.staging = strtoull(optarg, NULL, 10); break;
         case 'w': o.warm = strtoull(optarg, NULL, 10); break;
+        case 'o': o.save = optarg; break;
         case 't': o.tokens = strtoull(optarg, NULL, 10); break;
         default: return 2;
         }

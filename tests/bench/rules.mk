@@ -82,6 +82,11 @@ check-plan: all $(B)/tests/mkmodel ## what plan says against bytes and speeds of
 	PYTHONDONTWRITEBYTECODE=1 tests/bench/plan_check.py --build $(B) $(addprefix --models ,$(MODELS)) \
 	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
 
+# Curves against caches of other sizes; tests/bench/curve_check.py tells more.
+.PHONY: check-curve
+check-curve: all $(B)/tests/mkmodel $(B)/tests/replay ## what the curve says other caches hit, against such caches [MODEL=FILE OUT=curve.json]
+	PYTHONDONTWRITEBYTECODE=1 tests/bench/curve_check.py --build $(B) $(if $(MODEL),--model $(MODEL)) $(if $(OUT),--out $(OUT))
+
 # A token takes nothing from the heap and no lock; see check_quiet.c.
 $(B)/tests/check_quiet: $(call obj,tests/bench/check_quiet.c $(lib_src)) $(B)/libsupport.a
 	$(call link,$^)
