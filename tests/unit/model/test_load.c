@@ -138,6 +138,38 @@ START_TEST(without_a_context_the_largest_that_fits_is_taken_and_said)
 }
 END_TEST
 
+START_TEST(where_weights_stream_a_chunk_that_nobody_set_is_longer_for_a_small_share)
+{
+    struct tiny_model o = {.family = "qwen3moe", .n_layers = 40};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 2048, .n_out = 1};
+    struct model_options set = {.n_ctx = 2048, .n_out = 1, .n_batch = 512};
+    size_t all = plan_of(m, &mo, SIZE_MAX).all, budget = all * 3 / 4;
+    struct model_plan p = plan_of(m, &mo, all), q;
+    struct err err = {0};
+
+    ck_assert(p.placement.mode == PLACEMENT_ALL);
+    ck_assert_uint_eq(p.n_batch, 512);
+    p = plan_of(m, &mo, budget);
+    q = plan_of(m, &set, budget);
+    ck_assert(p.placement.mode == PLACEMENT_EXPERTS && p.fits && q.fits);
+    ck_assert_uint_eq(q.n_batch, 512);
+    ck_assert_uint_ge(p.n_batch, 1024);
+    ck_assert_uint_le(p.account[ACCOUNT_SCRATCH] + p.account[ACCOUNT_KV],
+                      q.account[ACCOUNT_SCRATCH] + q.account[ACCOUNT_KV] + budget / 16);
+    ck_assert_uint_eq(p.floor, q.floor);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, budget, &err), 0);
+    ck_assert_msg(load(m, &mo, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(model_n_batch(m), p.n_batch);
+    ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), p.total);
+    model_close(m);
+    /* near the floor there is nothing to give */
+    m = tiny_must_open(&o);
+    ck_assert_uint_le(plan_of(m, &mo, p.floor).n_batch, 512);
+    model_close(m);
+}
+END_TEST
+
 START_TEST(every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works)
 {
     struct tiny_model o = {.family = "mixtral"};
@@ -279,6 +311,7 @@ TCase *tcase_model_load(void)
     tcase_add_loop_test(tc, all_of_it_is_resident_as_soon_as_that_fits_and_not_one_byte_before, 0,
                         2);
     tcase_add_test(tc, without_a_context_the_largest_that_fits_is_taken_and_said);
+    tcase_add_test(tc, where_weights_stream_a_chunk_that_nobody_set_is_longer_for_a_small_share);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works);
     tcase_add_test(tc, a_cancelled_load_leaves_nothing_and_says_so);
     tcase_add_test(tc, a_file_cut_between_opening_and_loading_fails_the_load_by_a_tensor_s_name);
