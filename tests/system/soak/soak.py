@@ -26,6 +26,7 @@ ALLOWANCE = 48 << 20
 UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 # What the API may say to such work: 413 and 422 as the models are, 409 a model that is leaving, 499 cancelled, 503 no memory now.
 KNOWN_STATUS = {200, 409, 413, 422, 429, 499, 503}
+PATIENCE = 1500  # seconds for an answer: long prompts queue behind each other
 KNOWN_CODES = {-32009, -32013, -32022, -32029, -32099, -32001, -32002}  # the same by the control socket
 TEXT = ("The library opens at nine. Whoever comes earlier may wait in the hall, where the clock is slow by a minute and nobody has "
         "ever minded. ")
@@ -63,7 +64,7 @@ class Soak:
 
     # -- faces ----------------------------------------------------------------------------------
 
-    def rpc(self, method, timeout=300, **params):
+    def rpc(self, method, timeout=PATIENCE, **params):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(timeout)
             s.connect(self.socket)
@@ -76,7 +77,7 @@ class Soak:
         raise OSError("the control connection ended")
 
     def post(self, path, body, leave_after=None):
-        c = HTTPConnection("127.0.0.1", self.port, timeout=300)
+        c = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         c.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         if leave_after is not None:
             time.sleep(leave_after)
