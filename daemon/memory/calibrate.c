@@ -261,8 +261,8 @@ static void save(const char *dir, const struct calibration *c)
         for (int k = 0; k < CALIBRATE_DEPTHS; k++)
             json_array_append_new(rates, json_real(c->rates[i][k]));
     all = json_pack("{s:i, s:I, s:b, s:i, s:I, s:f, s:f, s:f, s:f, s:o}", "version", STATE_VERSION,
-                    "at", (json_int_t)clock_wall_s(), "direct", c->direct, "window", (int)c->window, "segment_bytes",
-                    (json_int_t)c->segment_bytes, "rate", c->rate, "cpu_s_per_gib",
+                    "at", (json_int_t)clock_wall_s(), "direct", c->direct, "window", (int)c->window,
+                    "segment_bytes", (json_int_t)c->segment_bytes, "rate", c->rate, "cpu_s_per_gib",
                     c->cpu_s_per_gib, "buffered_rate", c->buffered_rate, "buffered_cpu_s_per_gib",
                     c->buffered_cpu_s_per_gib, "rates", rates);
     json_dump_to(all, &text);

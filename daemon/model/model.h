@@ -31,12 +31,13 @@
 struct model;
 
 struct model_options {
-    size_t n_ctx;   /* 0: the file's training context, capped by what the budget can hold */
-    size_t n_batch; /* rows of a prefill chunk at most; 0: 512, or up to 2048 where weights stream */
-    size_t n_out;   /* rows of logits of one call at most; 0: 4 */
-    const struct format *kv; /* f16 (NULL), q8_0, q4_0, f32 */
-    const char *state_dir;   /* where figures of drives are kept; NULL: none are */
-    size_t bytes;            /* all that it may hold; 0: what the budget has free */
+    size_t n_ctx; /* 0: the file's training context, capped by what the budget can hold */
+    size_t
+        n_batch;  /* rows of a prefill chunk at most; 0: 512, or up to 2048 where weights stream */
+    size_t n_out; /* rows of logits of one call at most; 0: 4 */
+    const struct format *kv;            /* f16 (NULL), q8_0, q4_0, f32 */
+    const char *state_dir;              /* where figures of drives are kept; NULL: none are */
+    size_t bytes;                       /* all that it may hold; 0: what the budget has free */
     const struct stream_engine *faults; /* its weights are read by this instead; tests */
 };
 
