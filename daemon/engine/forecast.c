@@ -6,7 +6,7 @@
 
 #include "common/alloc.h"
 
-/* A layer that waits for experts: submission, wake-up, the last one that computes alone (streaming-trial.md). */
+/* A layer that waits for experts: submission, wake-up, the last one, which computes alone. */
 #define LAYER_WAIT_S 0.25e-3
 /* Of its rate, what a drive gives that is asked by layers which also compute. */
 #define STEADY 0.87
@@ -30,7 +30,8 @@ double forecast_even_hits(size_t n_slots, size_t n_units, size_t n_experts, size
         return 1;
     quota = (double)n_slots / (double)n_units;
     even = fmin(1, quota / (double)n_experts);
-    /* what the last token used is kept first, if there is room for it, and is chosen again more often than by chance */
+    /* what the last token used is kept first, where there is room for it, and is chosen again
+     * more often than by chance */
     return even + (1 - even) * REUSE * fmin(1, quota / (double)n_used);
 }
 

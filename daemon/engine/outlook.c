@@ -1,4 +1,4 @@
-/* How fast a plan will be: rates of the machine, measured when they are first wanted; see outlook.h, forecast.h. */
+/* How fast a plan will be, by rates that are measured when first wanted; see outlook.h, forecast.h. */
 
 #include "daemon/engine/outlook.h"
 

@@ -19,9 +19,9 @@ _Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
 #define WEIGHTS_BYTES ((size_t)64 << 20) /* beyond the caches */
 #define ROWS_MAX      ((size_t)256)
 #define OPS_MAX       ((size_t)128)
-#define HEADS         16
-#define KV_HEADS      8
-#define HEAD_DIM      128
+#define HEADS         ((size_t)16)
+#define KV_HEADS      ((size_t)8)
+#define HEAD_DIM      ((size_t)128)
 #define DEPTH         ((size_t)512) /* positions before the first row */
 #define KV_CHUNKS     3             /* of them and of ROWS_MAX more */
 #define SMALL_OPS     ((size_t)100)
@@ -129,9 +129,9 @@ static struct op attention(const struct bench *b, const struct format *f, size_t
     size_t half = format_row_bytes(f, HEAD_DIM) * OP_KV_CHUNK * KV_HEADS * KV_CHUNKS;
     struct op op = {.kind = OP_ATTENTION};
 
-    op.p.attention.n_heads = HEADS;
-    op.p.attention.n_kv_heads = KV_HEADS;
-    op.p.attention.head_dim = op.p.attention.v_dim = HEAD_DIM;
+    op.p.attention.n_heads = (unsigned)HEADS;
+    op.p.attention.n_kv_heads = (unsigned)KV_HEADS;
+    op.p.attention.head_dim = op.p.attention.v_dim = (unsigned)HEAD_DIM;
     op.p.attention.scale = 0.1F;
     op.src[0] = tensor_make(f32, b->rows, HEAD_DIM * HEADS, ROWS_MAX, 1, 1);
     op.src[1] = tensor_make(f, b->weights + at, HEAD_DIM, OP_KV_CHUNK, KV_HEADS, KV_CHUNKS);
@@ -148,7 +148,8 @@ static int measure_attention(struct gauge *g, const struct bench *b, enum format
     size_t position = 2 * format_row_bytes(f, HEAD_DIM) * KV_HEADS;
     size_t cache = position * OP_KV_CHUNK * KV_CHUNKS;
     size_t most = MIN(WEIGHTS_BYTES / alloc_page_round(cache), OPS_MAX);
-    double one = 0, many = 0, group = (double)HEADS / KV_HEADS;
+    size_t middle = DEPTH + ROWS_MAX / 2; /* positions that a row of many sees */
+    double one = 0, many = 0, group = (double)HEADS / (double)KV_HEADS;
     struct op ops[OPS_MAX];
     int r;
 
@@ -163,7 +164,7 @@ static int measure_attention(struct gauge *g, const struct bench *b, enum format
     if (r < 0)
         return r;
     one /= (double)(position * DEPTH);
-    many /= (double)(position * (DEPTH + ROWS_MAX / 2));
+    many /= (double)(position * middle);
     g->attention[id][1] = MAX(many - one, 0) / ((double)ROWS_MAX * group - group);
     g->attention[id][0] = MAX(one - g->attention[id][1] * (group - 1), one / 2);
     g->attends[id] = true;

@@ -1,4 +1,4 @@
-/* What a row of a batch costs: bytes by format, so that a machine's rates can be put to them.  See model.h. */
+/* What a row of a batch costs: bytes by format, for rates to be put to them.  See model.h. */
 
 #include <stdlib.h>
 
