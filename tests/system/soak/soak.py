@@ -158,6 +158,10 @@ class Soak:
         self.post("/v1/chat/completions", {"model": r.choice(self.names), "max_tokens": 400, "stream": True,
                                            "messages": [{"role": "user", "content": TEXT}]}, leave_after=r.uniform(0, 2))
 
+    def cancel_all(self):
+        for q in self.rpc("request.list")["result"]["requests"]:
+            self.rpc("request.cancel", id=q["id"])
+
     def cancel(self, r):
         for q in self.rpc("request.list")["result"]["requests"]:
             if r.random() < 0.5:
@@ -219,6 +223,9 @@ class Soak:
         while time.monotonic() < end and self.process.poll() is None:
             time.sleep(1)
         self.stopping = True
+        while any(t.is_alive() for t in threads) and self.process.poll() is None:
+            self.cancel_all()
+            time.sleep(0.2)
         for t in threads:
             t.join()
         if self.process.poll() is not None:
