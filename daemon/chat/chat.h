@@ -41,7 +41,8 @@ struct chat_options {
     const json_t *kwargs;  /* object or NULL: more variables (enable_thinking, ...) */
     const char *bos_token; /* NULL: none */
     const char *eos_token;
-    struct tm now; /* local time, for templates that write the date */
+    struct tm now;                        /* local time, for templates that write the date */
+    const struct template_limits *limits; /* NULL: template.h's own */
 };
 
 /*

@@ -142,7 +142,7 @@ int chat_render_raw(const struct chat_template *t, const json_t *messages, const
     add_var(&v, "add_generation_prompt",
             options->add_generation_prompt ? json_true() : json_false(), TEMPLATE_ORIGIN_TRUSTED);
     context.n_vars = v.n;
-    r = template_render(t->tmpl, &context, NULL, ret_out, err);
+    r = template_render(t->tmpl, &context, options->limits, ret_out, err);
 out:
     json_decref(bos);
     json_decref(eos);

@@ -32,7 +32,8 @@ struct peer {
     struct str in;
     struct sock_peer who;
     struct call *calls;
-    bool closing; /* no more input; gone when the output has been written */
+    size_t charged; /* of what it has sent and not been sent yet, in the ledger */
+    bool closing;   /* no more input; gone when the output has been written */
 };
 
 /* A call that has not been answered.  Exactly one of job and request is set while it is in flight. */

@@ -14,6 +14,25 @@
 
 #define REST_MS 100L
 
+/* A peer's lines up to this are free; beyond, they are asked of the ledger in steps of this. */
+#define CHARGE_STEP ((size_t)64 << 10)
+
+/* What is held for a peer now: a line that is not whole, and answers that it has not read. */
+static int charge(struct peer *p, struct err *err)
+{
+    size_t held = p->in.cap + evbuffer_get_length(bufferevent_get_output(p->bev));
+    size_t want = held / CHARGE_STEP * CHARGE_STEP;
+    int r = 0;
+
+    if (want > p->charged)
+        r = engine_charge(p->control->engine, want - p->charged, "a control connection", err);
+    else
+        engine_discharge(p->control->engine, p->charged - want);
+    if (r >= 0)
+        p->charged = want;
+    return r;
+}
+
 static void peer_free(struct peer *p)
 {
     struct peer **at = &p->control->peers;
@@ -25,6 +44,7 @@ static void peer_free(struct peer *p)
         call_abandon(p->calls);
     if (p->control->listener && p->control->n_peers-- == p->control->opt.connections_max)
         evconnlistener_enable(p->control->listener);
+    engine_discharge(p->control->engine, p->charged);
     bufferevent_free(p->bev);
     str_clear(&p->in);
     free(p);
@@ -36,7 +56,8 @@ void peer_send(struct peer *p, const struct str *line)
         return;
     bufferevent_write(p->bev, line->p, line->len);
     /* One that does not read is bounded by its own buffer; it finds the connection closed. */
-    if (evbuffer_get_length(bufferevent_get_output(p->bev)) > p->control->opt.send_max_bytes) {
+    if (evbuffer_get_length(bufferevent_get_output(p->bev)) > p->control->opt.send_max_bytes ||
+        charge(p, NULL) < 0) {
         p->closing = true;
         bufferevent_disable(p->bev, EV_READ);
         bufferevent_trigger_event(p->bev, BEV_EVENT_EOF, BEV_TRIG_DEFER_CALLBACKS);
@@ -69,14 +90,21 @@ static void on_read(struct bufferevent *bev, void *arg)
         if (n <= 0)
             break;
         str_add(&p->in, chunk, (size_t)n);
-        while (!p->closing && (r = rpc_take_line(&p->in, &line, &err)) == 1) {
+        r = charge(p, &err);
+        while (r >= 0 && !p->closing && (r = rpc_take_line(&p->in, &line, &err)) == 1) {
             dispatch_line(p, str_text(&line), line.len);
             str_clear(&line);
         }
-        if (r < 0)
+        if (r < 0) {
+            str_clear(&p->in); /* it is not read on: there is room for the sentence */
             close_after_error(p, &err);
+        }
     }
     str_clear(&line);
+    if (!p->in.len && p->in.cap > CHARGE_STEP) {
+        str_clear(&p->in);
+        charge(p, NULL);
+    }
 }
 
 static void on_written(struct bufferevent *bev, void *arg)
@@ -86,6 +114,8 @@ static void on_written(struct bufferevent *bev, void *arg)
     (void)bev;
     if (p->closing)
         peer_free(p);
+    else
+        charge(p, NULL);
 }
 
 static void on_event(struct bufferevent *bev, short what, void *arg)

@@ -156,6 +156,10 @@ static int take_prompt(struct run *r, struct err *err)
     return 0;
 }
 
+/* Bytes of the values and the text of a template: where it begins, and what template.h allows at most. */
+#define RENDER_LEAST ((size_t)128 << 10)
+#define RENDER_MOST  ((size_t)160 << 20)
+
 /* -- a conversation ------------------------------------------------------------------------------ */
 
 static int need_template(struct run *r, struct err *err)
@@ -173,15 +177,19 @@ static char *token_text(const struct tokenizer *t, int32_t id)
     return id < 0 ? NULL : view_dup(tokenizer_text(t, id));
 }
 
-static int render(struct run *r, struct template_output *ret, struct err *err)
+static int render_within(struct run *r, size_t bytes, struct template_output *ret, struct err *err)
 {
+    /* A text is built in the values of the template and then written. */
+    const struct template_limits limits = {.memory_bytes = bytes / 5 * 4,
+                                           .output_bytes = bytes / 5};
     const struct request *req = r->req;
     char *bos = token_text(r->tokenizer, tokenizer_bos(r->tokenizer));
     char *eos = token_text(r->tokenizer, tokenizer_eos(r->tokenizer));
     struct chat_options o = {.add_generation_prompt = true,
                              .kwargs = req->template_kwargs,
                              .bos_token = bos,
-                             .eos_token = eos};
+                             .eos_token = eos,
+                             .limits = &limits};
     time_t now = time(NULL);
     int rc;
 
@@ -190,6 +198,36 @@ static int render(struct run *r, struct template_output *ret, struct err *err)
     free(bos);
     free(eos);
     return rc;
+}
+
+/*
+ * What rendering takes is not known before: more is asked of the ledger until it is enough, or as
+ * much as a template may take.  *ret_held is to be given back when the text has been charged.
+ */
+static int render(struct run *r, struct template_output *ret, size_t *ret_held, struct err *err)
+{
+    struct ledger *l = r->e->opt.ledger;
+    size_t bytes = MIN(RENDER_LEAST + 4 * r->req->bytes, RENDER_MOST);
+    int rc;
+
+    for (;;) {
+        /* The messages are copied into the shape that the template wants. */
+        size_t held = bytes + r->req->bytes;
+
+        rc = ledger_reserve(l, POOL_RAM, ACCOUNT_REQUESTS, held, "rendering a chat template", err);
+        if (rc < 0)
+            return rc;
+        rc = render_within(r, bytes, ret, err);
+        if (rc >= 0) {
+            *ret_held = held;
+            return rc;
+        }
+        ledger_release(l, POOL_RAM, ACCOUNT_REQUESTS, held);
+        if (rc != -ERR_TOO_LARGE || bytes == RENDER_MOST)
+            return rc;
+        template_output_clear(ret);
+        bytes = MIN(bytes * 8, RENDER_MOST);
+    }
 }
 
 /* A BOS that the template wrote, where the vocabulary adds one by itself: the bytes to leave out. */
@@ -231,16 +269,17 @@ static int take_conversation(struct run *r, struct err *err)
 {
     struct template_output out = {0};
     struct token_span *spans = NULL;
-    size_t skip, n_spans;
+    size_t skip, n_spans, held = 0;
     struct view text;
     int rc = need_tokenizer(r, err);
 
     if (rc >= 0)
         rc = need_template(r, err);
     if (rc >= 0)
-        rc = render(r, &out, err);
+        rc = render(r, &out, &held, err);
     if (rc >= 0)
         rc = charge_text(r, out.text.len + out.n_spans * 2 * sizeof *spans, err);
+    ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, held);
     if (rc < 0)
         goto done;
     skip = doubled_bos(r, &out);

@@ -24,6 +24,9 @@
 /* What a connection reads is charged in steps of this; the first one is free. */
 #define CHARGE_STEP ((size_t)16 << 10)
 
+/* What it has still to be sent is charged in steps of this; the first one is free. */
+#define CHARGE_OUT_STEP ((size_t)64 << 10)
+
 static ino_t inode_of(int fd)
 {
     struct stat st;
@@ -85,7 +88,7 @@ static void write_error(int status, struct str *out)
  * request line) with a small HTML page that no hook can change.  rnbd never
  * sends HTML, so a page that begins and ends like one is evhttp's.
  */
-static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
+static void replace_error_page(struct evbuffer *b)
 {
     static const char end[] = "</HTML>\n";
     char page[1024];
@@ -93,8 +96,7 @@ static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, v
     struct str out = {0};
     long status;
 
-    (void)arg;
-    if (info->n_added == 0 || len < sizeof end || len >= sizeof page)
+    if (len < sizeof end || len >= sizeof page)
         return;
     evbuffer_copyout(b, page, len);
     page[len] = '\0';
@@ -106,6 +108,30 @@ static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, v
     write_error((int)status, &out);
     evbuffer_add(b, out.p, out.len);
     str_clear(&out);
+}
+
+/* An answer that a slow reader leaves here is memory as any other. */
+static void charge_output(struct connection *c, size_t len)
+{
+    size_t want = len / CHARGE_OUT_STEP * CHARGE_OUT_STEP;
+    struct engine *e = c->http->engine;
+
+    if (want <= c->charged_out) {
+        engine_discharge(e, c->charged_out - want);
+        c->charged_out = want;
+    } else if (engine_charge(e, want - c->charged_out, "an answer that is not read", NULL) == 0) {
+        c->charged_out = want;
+    } else if (!c->overfull && c->http->sweep) {
+        c->overfull = true;
+        event_active(c->http->sweep, EV_TIMEOUT, 0);
+    }
+}
+
+static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
+{
+    if (info->n_added)
+        replace_error_page(b);
+    charge_output(arg, evbuffer_get_length(b));
 }
 
 /* -- states ------------------------------------------------------------------------------------------- */
@@ -206,7 +232,7 @@ struct bufferevent *connections_make(struct event_base *base, void *http)
     if (++h->stats.open_connections >= h->opt.connections_max)
         pause_listeners(h, true);
     evbuffer_add_cb(bufferevent_get_input(bev), on_input, c);
-    evbuffer_add_cb(bufferevent_get_output(bev), on_output, NULL);
+    evbuffer_add_cb(bufferevent_get_output(bev), on_output, c);
     m = XNEW(struct made);
     *m = (struct made){h, bev, c};
     event_base_once(base, -1, EV_TIMEOUT, on_made, m, &(struct timeval){0});
@@ -294,6 +320,7 @@ static void end_late(struct connection *c)
 static void forget(struct connection *c)
 {
     discharge(c);
+    engine_discharge(c->http->engine, c->charged_out);
     free(c->refused);
     free(c);
 }
@@ -319,6 +346,8 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
         }
         if (c->fd >= 0 && c->refused && !c->told)
             tell_refused(c);
+        if (c->fd >= 0 && c->overfull)
+            shutdown(c->fd, SHUT_RDWR);
         if (c->fd >= 0 && c->state != CONNECTION_ANSWERING && limit && now - c->since_ms > limit)
             end_late(c);
         open++;

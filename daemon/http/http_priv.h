@@ -27,6 +27,8 @@ struct connection {
     struct http *http;
     size_t n_read;       /* bytes of the request that is being read */
     size_t charged;      /* of those, in the ledger */
+    size_t charged_out;  /* of what is not sent yet, in the ledger */
+    bool overfull;       /* that has no room: the sweep closes it */
     struct err *refused; /* they do not fit: what to say; the rest is read and dropped; NULL */
     bool told;           /* it has been said */
 };
