@@ -59,7 +59,9 @@ int arch_check_mixture(struct hparams *hp, const char *name, enum expert_gating 
 unsigned arch_kind_delta(const struct hparams *hp, int layer)
 {
     unsigned every = hp->full_interval ? hp->full_interval : 4;
-    unsigned kind = ((unsigned)layer + 1) % every == 0 ? LAYER_ATTENTION : LAYER_RECURRENT;
+    bool recurrent = hp->has[KEY_RECURRENT_LAYERS] ? hp->layers[layer].recurrent
+                                                   : ((unsigned)layer + 1) % every != 0;
+    unsigned kind = recurrent ? LAYER_RECURRENT : LAYER_ATTENTION;
 
     return kind | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
 }
@@ -89,6 +91,21 @@ int arch_check_sections(const struct hparams *hp, const char *name, struct err *
                            "'%s.rope.dimension_sections' gives pair %u a fourth position; only "
                            "time, height and width are supported",
                            name, pair);
+    return 0;
+}
+
+int arch_check_text_sections(struct hparams *hp, const char *name, struct err *err)
+{
+    const uint32_t *s = hp->rope_sections;
+
+    if (!hp->has[KEY_ROPE_SECTIONS] || !(s[0] || s[1] || s[2] || s[3]))
+        return 0;
+    if (!s[0] || !s[1] || s[3])
+        return err_set(err, ERR_UNSUPPORTED,
+                       "'%s.rope.dimension_sections' is %u, %u, %u, %u; sections for time, height "
+                       "and width are supported, and none for a fourth position",
+                       name, s[0], s[1], s[2], s[3]);
+    hp->rope_halves = true;
     return 0;
 }
 

@@ -198,6 +198,12 @@ int arch_check_experts(struct hparams *hp, const char *name, struct err *err);
 
 /* For check(): interleaved sections of RoPE that leave no pair to a position that text does not have. */
 int arch_check_sections(const struct hparams *hp, const char *name, struct err *err);
+/*
+ * For check(): sections of RoPE one behind another, which a file may have.  For
+ * text, whose time, height and width are one position, they are plain RoPE over
+ * pairs of halves.
+ */
+int arch_check_text_sections(struct hparams *hp, const char *name, struct err *err);
 /* For check() and kind(): layers of the gated delta rule, with attention in every full_interval-th. */
 int arch_check_delta(struct hparams *hp, const char *name, struct err *err);
 unsigned arch_kind_delta(const struct hparams *hp, int layer);
@@ -261,7 +267,7 @@ void arch_size_shortconv(struct hparams *hp);
 
 #define KEYS_DELTA                                                                                 \
     {KEY_NEXTN_LAYERS, false}, {KEY_SSM_CONV, true}, {KEY_SSM_INNER, true}, {KEY_SSM_STATE, true}, \
-        {KEY_SSM_RANK, true}, {KEY_SSM_GROUPS, true},                                              \
+        {KEY_SSM_RANK, true}, {KEY_SSM_GROUPS, true}, {KEY_RECURRENT_LAYERS, false},               \
     {                                                                                              \
         KEY_FULL_INTERVAL, false                                                                   \
     }

@@ -175,7 +175,7 @@ static int read_limits(const struct gguf *g, const struct gguf_value *v, const c
 static int read_flags(const struct gguf_value *v, const char *text, struct hparams *hp,
                       size_t field, struct err *err)
 {
-    if (v->elem_type != GGUF_BOOL)
+    if (v->elem_type != GGUF_BOOL && !gguf_is_int(v->elem_type))
         return err_set_param(err, ERR_FORMAT, text, "key '%s' is an array of %s, not of booleans",
                              text, gguf_type_name(v->elem_type));
     if (v->n != hp->n_layers && v->n + hp->n_nextn != hp->n_layers)
@@ -272,6 +272,19 @@ static int read_scaling(const struct gguf *g, const struct arch *arch, struct hp
                              "YaRN with a factor of %g, below 1, has no meaning",
                              (double)hp->rope_factor);
     return 0;
+}
+
+/* Known files say what multiplies YaRN's magnitude by another key, and readers differ on this one. */
+static int check_yarn(const struct hparams *hp, const struct arch *arch, struct err *err)
+{
+    char text[KEY_TEXT];
+
+    if (!hp->has[KEY_YARN_ATTN_FACTOR] || hp->yarn_attn_factor == 1.0f)
+        return 0;
+    key_text(arch, keys[KEY_YARN_ATTN_FACTOR].name, text);
+    return err_set_param(err, ERR_UNSUPPORTED, text,
+                         "'%s' is %g; only 1 is supported, and '%s.%s' for a factor", text,
+                         (double)hp->yarn_attn_factor, arch->name, keys[KEY_ROPE_ATTN_FACTOR].name);
 }
 
 static int derive_nextn(struct hparams *hp, const struct arch *arch, struct err *err)
@@ -456,6 +469,8 @@ int hparams_read(const struct gguf *g, const struct arch *arch, uint64_t vocab, 
     if (!hp.has[KEY_ROPE_ORIGINAL])
         hp.n_ctx_orig = hp.n_ctx_train;
     r = read_scaling(g, arch, &hp, err);
+    if (r >= 0)
+        r = check_yarn(&hp, arch, err);
     if (r >= 0)
         r = derive_vocab(&hp, arch, vocab, err);
     if (r >= 0)

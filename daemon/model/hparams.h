@@ -45,6 +45,7 @@ struct hparams_layer {
     float limit,
         limit_shared; /* of the gated activations of experts, and of the shared ones; 0: none */
     bool indexer;     /* chooses positions; else those of the layer before, if any does */
+    bool recurrent;   /* as the file has it, where it says so by layer */
     bool window;      /* as the file has it; then LAYER_WINDOW of kind says */
     unsigned kind;    /* of enum layer_kind */
 };
@@ -89,6 +90,8 @@ struct hparams {
     float attn_soft_cap, final_soft_cap;                /* 0: none */
     float embedding_scale, residual_scale, logit_scale; /* factors; 1 where the file has none */
     uint32_t n_swa, swa_period;
+    bool recurrent;    /* unused: layers have it */
+    bool rope_halves;  /* RoPE pairs halves, whatever the family usually does */
     bool swa_by_layer; /* the file says which layers have the window */
     float rope_base_swa;
     uint32_t n_rot, n_ctx_orig;

@@ -9,6 +9,7 @@ static const struct key_row keys[] = {
     KEYS_TRANSFORMER,
     {KEY_FEED_FORWARD_LENGTH, true},
     {KEY_NEXTN_LAYERS, false},
+    {KEY_ROPE_SECTIONS, false},
 };
 
 static const struct tensor_row tensors[] = {
@@ -22,6 +23,11 @@ static const struct tensor_row tensors[] = {
     MATRIX(FFN_DOWN, ALWAYS, DIM_FF, DIM_EMBD),
 };
 
+static int check(struct hparams *hp, struct err *err)
+{
+    return arch_check_text_sections(hp, "glm4", err);
+}
+
 static graph_value layer(struct build *b, int i, graph_value x)
 {
     return blk_layer(b, i, x, &(struct blk_layer){.post_norms = true, .ffn_norm = TENSOR_FFN_NORM});
@@ -34,5 +40,6 @@ const struct arch arch_glm4 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
+    .check = check,
     .layer = layer,
 };

@@ -10,6 +10,7 @@
 static const struct key_row keys[] = {
     KEYS_TRANSFORMER,
     KEYS_MIXTURE,
+    {KEY_ROPE_SECTIONS, false},
 };
 
 static const struct tensor_row tensors[] = {
@@ -28,7 +29,9 @@ static const struct tensor_row tensors[] = {
 
 static int check(struct hparams *hp, struct err *err)
 {
-    return arch_check_mixture(hp, "glm4moe", EXPERT_GATING_SIGMOID, err);
+    int r = arch_check_text_sections(hp, "glm4moe", err);
+
+    return r < 0 ? r : arch_check_mixture(hp, "glm4moe", EXPERT_GATING_SIGMOID, err);
 }
 
 static graph_value layer(struct build *b, int i, graph_value x)

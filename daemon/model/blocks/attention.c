@@ -66,7 +66,8 @@ static void rotate(struct build *b, int layer, graph_value x)
     bool window = b->hp->layers[layer].kind & LAYER_WINDOW;
 
     if (x != GRAPH_NONE)
-        graph_rope(b->g, x, window ? b->rope_swa : b->rope, b->m->arch->rope,
+        graph_rope(b->g, x, window ? b->rope_swa : b->rope,
+                   b->hp->rope_halves ? OP_ROPE_NEOX : b->m->arch->rope,
                    window ? b->hp->n_rot_swa : b->hp->n_rot,
                    hparams_head_dim(b->hp, (size_t)layer));
 }

@@ -125,6 +125,7 @@ static const struct extra {
     {"llama.rope.scaling.type", GGUF_STRING, 0, "ntk", "'ntk'"},
     {"llama.rope.scaling.type", GGUF_STRING, 0, "longrope", "'longrope'"},
     {"llama.rope.scaling.factor", GGUF_F32, 0, NULL, "rope.scaling.factor"},
+    {"llama.rope.scaling.yarn_attn_factor", GGUF_F32, 1.5, NULL, "rope.scaling.attn_factor"},
     {"llama.expert_used_count", GGUF_U32, 2, NULL, "no experts"},
 };
 
