@@ -17,6 +17,7 @@ _Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
 #define WIDTH         ((size_t)2048) /* a matrix, as models of some billions have them */
 #define HEIGHT        ((size_t)1024)
 #define WEIGHTS_BYTES ((size_t)64 << 20) /* beyond the caches */
+#define ORDINARY      0x3c /* 1.06 as f16, 0.01 as f32 and bf16, 2^-67 as an exponent alone */
 #define ROWS_MAX      ((size_t)256)
 #define OPS_MAX       ((size_t)128)
 #define HEADS         ((size_t)16)
@@ -344,8 +345,8 @@ int gauge_measure(struct gauge *g, uint64_t formats, enum format_id cache, const
     if (!b.weights || !b.rows || !b.scratch)
         r = err_set(err, ERR_NOMEM, "the kernel has no %zu bytes to measure the kernels with",
                     gauge_staging_bytes());
-    if (r >= 0) /* a page that was never written is one and the same page of zeros */
-        memset(b.weights, 0, WEIGHTS_BYTES);
+    if (r >= 0) /* pages of its own, and scales that are neither zero nor too small for a float */
+        memset(b.weights, ORDINARY, WEIGHTS_BYTES);
     if (r >= 0 && g->op_s <= 0)
         r = measure_ops(g, &b, err);
     if (r >= 0 && !g->attends[cache])

@@ -35,7 +35,6 @@ class Checks:
     def __init__(self, args):
         self.args, self.rows = args, []
         self.state = tempfile.mkdtemp(prefix="rnbd-plan-")
-        self.random = random.Random(1)
 
     def model(self, name):
         path = os.path.join(self.args.folder, name + ".gguf")
@@ -47,10 +46,11 @@ class Checks:
         for f in glob.glob(self.state + "/kernels.json") + glob.glob(self.state + "/drive-*.json"):
             os.unlink(f)
 
-    def ask(self, daemon, vocab):
-        """One answer's timings."""
-        port = daemon.call("status")["port"]
-        ids = [self.random.randrange(vocab // 8, vocab) for _ in range(PROMPT)]
+    @staticmethod
+    def ask(daemon, vocab, which):
+        """One answer's timings; which: one of a few prompts, so that what was learnt is what is asked."""
+        port, chosen = daemon.call("status")["port"], random.Random(which)
+        ids = [chosen.randrange(vocab // 8, vocab) for _ in range(PROMPT)]
         body = {"model": "m", "prompt": ids, "max_tokens": ANSWER, "temperature": 0,
                 "ignore_eos": True}
         ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % port, json.dumps(body).encode(),
@@ -70,15 +70,15 @@ class Checks:
         with Rnbd(self.args, path, budget, state=self.state) as d:
             if learn:
                 d.load(ctx)
-                for _ in range(2):
-                    self.ask(d, learn["n_vocab"])
+                for which in range(2):
+                    self.ask(d, learn["n_vocab"], which)
                 d.call("unload", "m")
             plan = self.plan(d, ctx, None)
         with Rnbd(self.args, path, budget, state=self.state) as d:
             d.load(ctx)
             rest = d.call("memory")["pools"][0]
-            self.ask(d, plan["n_vocab"])
-            timings = self.ask(d, plan["n_vocab"])
+            self.ask(d, plan["n_vocab"], 0)
+            timings = self.ask(d, plan["n_vocab"], 1)
             pool = d.call("memory")["pools"][0]
         return plan, timings, pool, rest
 
@@ -145,9 +145,10 @@ class Checks:
 
     def run(self):
         models = self.args.models or [self.model(m) for m in DEFAULTS]
-        every = [(m, c, s) for s in SHARES for c in CONTEXTS for m in models]
-        step = max(1, len(every) / self.args.combinations)
-        chosen = [every[int(i * step)] for i in range(min(self.args.combinations, len(every)))]
+        # round by round, each model in another setting
+        settings, n = [(c, s) for s in SHARES for c in CONTEXTS], len(models)
+        chosen = [(models[k % n],) + settings[(k // n + k % n) % len(settings)]
+                  for k in range(min(self.args.combinations, n * len(settings)))]
         for path, ctx, share in chosen:
             try:
                 self.combination(path, ctx, share)
