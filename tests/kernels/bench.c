@@ -344,6 +344,7 @@ static void bench_quantize(const struct row *r)
 /* -- attention ------------------------------------------------------------------------------ */
 
 #define HEAD         128
+#define KV_HEADS     8
 #define MOST_QUERIES 64
 
 struct attn_bench {
@@ -399,35 +400,72 @@ static void time_attn(const struct row *r, struct attn_bench *b, unsigned thread
            bytes / median(read, SAMPLES) * 1e-9, gflops, 100 * gflops / (fma_peak * threads));
 }
 
+/* What a token of decode costs in one layer, by the depth of its context: two queries a kv head. */
+static void time_depths(const struct row *r, struct attn_bench *b, unsigned threads)
+{
+    for (size_t depth = 2048; depth <= 32768; depth *= 4) {
+        double read[SAMPLES], share[SAMPLES], t[SAMPLES], bytes;
+
+        b->n_chunks = KV_HEADS * depth / KERNELS_CHUNK;
+        bytes = (double)(b->chunk_bytes * b->n_chunks);
+        if (bytes > (double)ARENA_BYTES)
+            return;
+        for (size_t i = 0; i < SAMPLES; i++) {
+            read[i] = sweep(run_read_chunks, b, threads);
+            t[i] = sweep(run_attn, b, threads);
+            share[i] = read[i] / t[i];
+        }
+        printf("%s_%s_%s depth %zu: %.2f ns a key of a head, %.1f GB/s, %.0f %% of the read loop\n",
+               r->op, r->fmt, r->tier, depth, median(t, SAMPLES) / (double)(KV_HEADS * depth) * 1e9,
+               bytes / median(t, SAMPLES) * 1e-9, 100 * median(share, SAMPLES));
+    }
+}
+
+static struct attn_bench attn_bench_of(const struct row *r, size_t n_q, const float *q, float *out,
+                                       unsigned threads)
+{
+    size_t row = format_row_bytes(format_of_name(r->fmt), HEAD);
+
+    return (struct attn_bench){
+        .attn = r->kernel.attn,
+        .chunk_bytes = 2 * KERNELS_CHUNK * row,
+        .a =
+            {
+                .q = q,
+                .n_q = n_q,
+                .q_stride = HEAD,
+                .k_stride = row,
+                .v_stride = row,
+                .to = KERNELS_CHUNK,
+                .head_dim = HEAD,
+                .v_dim = HEAD,
+                .scale = 0.088f,
+                .m = out,
+                .l = out + threads * MOST_QUERIES,
+                .o = out + threads * 2 * MOST_QUERIES,
+            },
+    };
+}
+
 static void bench_attn(const struct row *r, unsigned threads)
 {
     static const size_t queries[] = {1, 2, 4, 8, MOST_QUERIES};
     const struct format *f = format_of_name(r->fmt);
-    size_t row = format_row_bytes(f, HEAD);
-    struct attn_bench b = {.attn = r->kernel.attn, .chunk_bytes = 2 * KERNELS_CHUNK * row};
     float *q = malloc(MOST_QUERIES * HEAD * sizeof(float)),
           *out = malloc(threads * MOST_QUERIES * (HEAD + 2) * sizeof(float));
+    struct attn_bench b;
 
-    fill_arena(f, row, HEAD);
+    fill_arena(f, format_row_bytes(f, HEAD), HEAD);
     for (size_t i = 0; i < MOST_QUERIES * HEAD; i++)
         q[i] = check_normal();
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++) {
-        b.a = (struct attn){
-            .q = q,
-            .n_q = queries[i],
-            .q_stride = HEAD,
-            .k_stride = row,
-            .v_stride = row,
-            .to = KERNELS_CHUNK,
-            .head_dim = HEAD,
-            .v_dim = HEAD,
-            .scale = 0.088f,
-            .m = out,
-            .l = out + threads * MOST_QUERIES,
-            .o = out + threads * 2 * MOST_QUERIES,
-        };
+        b = attn_bench_of(r, queries[i], q, out, threads);
         b.n_chunks = ARENA_BYTES / b.chunk_bytes / (queries[i] > 8 || row_is_twin(r) ? 64 : 1);
         time_attn(r, &b, threads);
+    }
+    if (!row_is_twin(r)) {
+        b = attn_bench_of(r, 2, q, out, threads);
+        time_depths(r, &b, threads);
     }
     free(q);
     free(out);

@@ -81,6 +81,11 @@ ATTN_INLINE void attn_block(const struct attn *a, const float *query, size_t n_q
 
     for (size_t i = 0; i < 16; i++)
         acc[i] = _mm512_setzero_ps();
+    /* By blocks of 32, so that a format knows which half of one it decodes. */
+    for (; d + 32 <= a->head_dim; d += 32) {
+        attn_step(a, query, n_q, key, stride, d, ATTN_ALL, acc, load);
+        attn_step(a, query, n_q, key, stride, d + 16, ATTN_ALL, acc, load);
+    }
     for (; d + 16 <= a->head_dim; d += 16)
         attn_step(a, query, n_q, key, stride, d, ATTN_ALL, acc, load);
     if (d < a->head_dim)

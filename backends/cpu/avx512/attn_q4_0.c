@@ -8,13 +8,14 @@ KERNEL(attn, q4_0, avx512);
 static inline __attribute__((always_inline)) __m512 load(const void *row, size_t d, __mmask16 mask)
 {
     const struct block_q4_0 *b = (const struct block_q4_0 *)row + d / 32;
-    __m128i q = _mm_loadu_si128((const __m128i *)b->qs);
+    __m512i q = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)b->qs));
+    const __m512 value = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
 
-    (void)mask; /* rows are whole blocks */
-    q = _mm_and_si128(d % 32 ? _mm_srli_epi16(q, 4) : q, _mm_set1_epi8(15));
-    q = _mm_sub_epi8(q, _mm_set1_epi8(8));
-    return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)),
-                         _mm512_set1_ps(_cvtsh_ss(b->d)));
+    (void)mask; /* rows are whole blocks; the permutation looks at four bits */
+    if (d % 32)
+        q = _mm512_srli_epi32(q, 4);
+    return _mm512_mul_ps(_mm512_permutexvar_ps(q, value),
+                         _mm512_cvtph_ps(_mm256_set1_epi16((short)b->d)));
 }
 
 ATTN_KERNEL(q4_0, avx512, load, true)

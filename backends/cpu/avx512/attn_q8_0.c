@@ -11,7 +11,7 @@ static inline __attribute__((always_inline)) __m512 load(const void *row, size_t
 
     (void)mask; /* rows are whole blocks */
     return _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(q)),
-                         _mm512_set1_ps(_cvtsh_ss(b->d)));
+                         _mm512_cvtph_ps(_mm256_set1_epi16((short)b->d)));
 }
 
 ATTN_KERNEL(q8_0, avx512, load, true)
