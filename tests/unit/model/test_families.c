@@ -80,7 +80,9 @@ START_TEST(every_wrong_file_of_every_family_is_refused_by_name)
         struct family_file o = {.family = family_names[n_families]};
 
         for (size_t i = 0; (o.variant = family_variant(o.family, i)); i++, n_files++)
-            for (int fault = FAMILY_SOUND + 1; fault < FAMILY_FAULTS; fault++) {
+            /* Variants differ in tensors; a key is as wrong in one as in the other. */
+            for (int fault = FAMILY_SOUND + 1; fault < (i ? FAMILY_NO_KEY : FAMILY_FAULTS);
+                 fault++) {
                 o.fault = (enum family_fault)fault;
                 for (o.which = 0; open_wrong(&o, &count); o.which++)
                     ;
@@ -151,7 +153,7 @@ TCase *tcase_model_families(void)
 
     while (family_names[n])
         n++;
-    tcase_set_timeout(tc, 300);
+    tcase_set_timeout(tc, 600);
     tcase_add_loop_test(tc, every_file_of_a_family_opens_and_tells_its_layers, 0, n);
     tcase_add_test(tc, every_wrong_file_of_every_family_is_refused_by_name);
     tcase_add_loop_test(tc, a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache, 0,
