@@ -88,6 +88,7 @@ struct maker {
     const struct family_file *o;
     const struct arch *arch;
     const char *family, *variant; /* words */
+    bool odd;                     /* they may leave out what is needed */
     struct hparams hp;
     size_t n; /* things seen that can have the fault */
     struct gguf_writer *w;
@@ -265,7 +266,7 @@ static void write_key(struct maker *k, const struct key_row *row)
     }
     if (key_word(k, keys[row->key].name, row->required, word))
         write_value(k->w, text, row->key, word);
-    else if (row->required) {
+    else if (row->required && !k->odd) {
         fprintf(stderr, "family_model: no value for %s\n", text);
         exit(1);
     }
@@ -575,6 +576,7 @@ int family_file_build_odd(const struct family_file *o, const char *words, struct
     maker_init(&k, o, w);
     all = xasprintf("%s %s", k.variant, words);
     k.variant = all;
+    k.odd = true;
     r = read_numbers(&k, err);
     if (r >= 0 && count_values(&k, most) > most)
         r = err_set(err, ERR_TOO_LARGE, "the tensors would have more than %zu values", most);
