@@ -107,7 +107,7 @@ $(B)/rnbctl: $(call obj,$(client_src) $(common_src))
 ROOMS     := $(sort $(foreach f,$(test_src),$(notdir $(patsubst %/,%,$(dir $(f))))))
 room_path  = $(firstword $(wildcard daemon/$(1) backends/$(1) $(1)))
 room_dirs  = $(shell awk -v ROOM=$(call room_path,$(1)) -f tests/lint/closure.awk tests/lint/rooms)
-nested    := daemon/model daemon/chat daemon/vision
+nested    := daemon/model daemon/chat
 dir_src    = $(wildcard $(1)/*.c $(if $(filter $(nested),$(1)),$(1)/*/*.c)) \
              $(if $(filter backends/cpu,$(1)),$(wildcard backends/cpu/ops/*.c) $(kernel_src))
 room_src   = $(filter-out %/main.c,$(sort $(foreach d,$(call room_dirs,$(1)),$(call dir_src,$(d)))))
@@ -135,7 +135,7 @@ check-unit: $(foreach r,$(or $(ROOM),$(ROOMS)),$(B)/tests/unit_$(r)) ## unit tes
 # -- all of it -------------------------------------------------------------------
 # The two commands of README.md: they install what is missing first, so the rest
 # runs in a make of its own that sees it.
-.PHONY: demo check check-all deps check-asan check-ubsan check-tsan check-tiers
+.PHONY: demo check check-all deps check-asan check-tsan check-tiers
 deps: ## install the Debian packages that are missing [LEVEL=build|demo|check|ci]
 	@tests/support/deps.sh $(or $(LEVEL),build)
 

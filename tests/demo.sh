@@ -25,7 +25,14 @@ say() {
 }
 # Shows a command as one would type it, then runs it.
 show() {
-    printf '$ %s\n' "$*"
+    printf '$'
+    for word in "$@"; do
+        case $word in
+            *[!A-Za-z0-9_./:=-]*) printf " '%s'" "$word" ;;
+            *) printf ' %s' "$word" ;;
+        esac
+    done
+    printf '\n'
     "$@"
 }
 
