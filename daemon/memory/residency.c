@@ -422,15 +422,18 @@ int residency_pin(struct residency *r, extent_id id, const void **ret_data, stru
         rc = ring_pin(r, it, ret_data, err);
     else
         *ret_data = (const char *)r->dense.data + it->at;
-    if (rc >= 0)
-        it->pins++;
-    return rc;
+    if (rc < 0)
+        return rc;
+    it->pins++;
+    r->ring.pins += residency_is_dropped(r, it);
+    return 0;
 }
 
 void residency_unpin(struct residency *r, extent_id id)
 {
     assert(r->items[id].pins > 0);
     r->items[id].pins--;
+    r->ring.pins -= residency_is_dropped(r, &r->items[id]);
 }
 
 bool residency_is_sliced(const struct residency *r, extent_id id)

@@ -64,6 +64,7 @@ struct ring {
     size_t depth, slot_bytes;
     size_t next;   /* segment to be read next */
     size_t in_use; /* segment that computes; SIZE_MAX: none */
+    size_t pins;   /* of weights in it */
     struct err err;
 };
 

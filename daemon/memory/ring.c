@@ -285,6 +285,8 @@ void ring_turn(struct residency *r, int layer)
 {
     struct ring *g = &r->ring;
 
+    if (layer < 0 && g->pins) /* of no layer, among those of one that computes */
+        return;
     r->current_layer = layer;
     if (g->in_use != FREE && g->segments[g->in_use].layer != layer) {
         find_slot(g, g->in_use)->segment = FREE;
