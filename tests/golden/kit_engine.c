@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "tests/golden/kit_routers.h"
 
 #define KIT_CTX   512
 #define KIT_BATCH 512
@@ -19,6 +20,8 @@ int kit_engine_open(struct kit_engine *e, const char *path, const char *kv, stru
     int r;
 
     *e = (struct kit_engine){.ops = backend_by_name("cpu"), .ledger = ledger_create()};
+    if (e->ops)
+        e->ops = kit_routers_watch(e->ops);
     if (!e->ops || e->ops->probe(&dev, 1, err) < 1)
         return err_set(err, ERR_INTERNAL, "there is no CPU backend");
     r = model_open(path, &e->m, err);
