@@ -128,31 +128,35 @@ static void load(struct model *m, size_t n_ctx, struct cpu_backend *cpu)
     ledger_destroy(ledger);
 }
 
+static void choose_family(uint8_t b, struct family_file *o)
+{
+    size_t n = 1, n_variants = 1; /* there is one of each */
+
+    while (family_names[n])
+        n++;
+    o->family = family_names[b % n];
+    while (family_variant(o->family, n_variants))
+        n_variants++;
+    o->variant = family_variant(o->family, b / n % n_variants);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const size_t contexts[] = {64, 0, 1, 7, 300, 4096, 1 << 20};
     static struct cpu_backend cpu;
-    static size_t n_families;
     struct family_file o = {0};
     struct gguf_writer w = {0};
     struct str words = {0};
     struct model *m = NULL;
     struct err err = {0};
-    size_t n_variants = 0;
     char *path;
     int fd;
 
     if (size < 3)
         return 0;
-    if (!cpu.be) {
+    if (!cpu.be)
         cpu = cpu_backend_open(1, NULL);
-        while (family_names[n_families])
-            n_families++;
-    }
-    o.family = family_names[data[0] % n_families];
-    while (family_variant(o.family, n_variants))
-        n_variants++;
-    o.variant = family_variant(o.family, data[0] / n_families % n_variants);
+    choose_family(data[0], &o);
     o.fmt = format_table[data[2] % 64 % FORMAT_COUNT];
     /* The grids of the smallest take seconds to encode. */
     if (!o.fmt->from_f32 || strncmp(o.fmt->name, "iq", 2) == 0)

@@ -1,3 +1,4 @@
+/* See chat_helper.h. */
 #include "tests/unit/chat/chat_helper.h"
 
 #include <check.h>

@@ -1,3 +1,4 @@
+/* See render_helper.h. */
 #include "tests/unit/template/render_helper.h"
 
 #include <check.h>
