@@ -39,7 +39,7 @@ static void add_block(struct sha256 *s, const unsigned char *p)
     uint32_t w[64], v[8];
 
     for (unsigned i = 0; i < 16; i++)
-        w[i] = load_be32(p + 4 * i);
+        w[i] = load_be32(p + (size_t)4 * i);
     for (unsigned i = 16; i < 64; i++) {
         uint32_t a = w[i - 15], b = w[i - 2];
 
