@@ -161,8 +161,9 @@ void routes_on_request(struct evhttp_request *req, void *http)
             dispatch(h, req, &routes[i], rest);
             return;
         }
-        str_addf(&known, " %s", routes[i].path);
     }
+    for (size_t i = 0; i < ARRAY_LEN(routes); i++)
+        str_addf(&known, " %s", routes[i].path);
     err_set(&err, ERR_NOT_FOUND, "there is nothing at '%.128s'; the paths are%s", path ? path : "",
             str_text(&known));
     str_clear(&known);
