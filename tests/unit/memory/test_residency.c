@@ -12,8 +12,8 @@
 #include "common/alloc.h"
 #include "daemon/memory/residency.h"
 #include "tests/support/cpu_backend.h"
-#include "tests/support/gguf_writer.h"
 #include "tests/support/faulty.h"
+#include "tests/support/gguf_writer.h"
 
 TCase *tcase_memory_residency(void);
 
