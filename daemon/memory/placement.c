@@ -134,10 +134,10 @@ static struct placement dense_resident(const struct placement_input *in)
 }
 
 /*
- * Streams what it must: the first number of drops that fits, with a ring of
- * that depth.  bytes 0: the number that needs least.  False: none fits.
+ * Streams what it must: the first number of drops, least or more, that fits, with
+ * a ring of that depth.  bytes 0: the number that needs least.  False: none fits.
  */
-static bool stream(const struct placement_input *in, size_t depth, size_t bytes,
+static bool stream(const struct placement_input *in, size_t depth, size_t least, size_t bytes,
                    struct placement *ret)
 {
     size_t *layers = XNEW_ARRAY(size_t, in->n_layers);
@@ -157,7 +157,7 @@ static bool stream(const struct placement_input *in, size_t depth, size_t bytes,
         p.n_dropped = i + 1;
         p.staging_bytes = fixed + depth * p.ring_slot_bytes;
         sum_up(in, &p);
-        fits = p.total_bytes <= bytes;
+        fits = p.total_bytes <= bytes && p.n_dropped >= least;
         if (p.total_bytes < best.total_bytes)
             best = p;
     }
@@ -176,7 +176,7 @@ void placement_floor(const struct placement_input *in, struct placement *ret)
     s = dense_resident(in);
     if (s.total_bytes < ret->total_bytes)
         *ret = s;
-    stream(in, PLACEMENT_DEPTH_MIN, 0, &s);
+    stream(in, PLACEMENT_DEPTH_MIN, 0, 0, &s);
     if (s.total_bytes < ret->total_bytes)
         *ret = s;
 }
@@ -186,9 +186,9 @@ static bool stream_in(const struct placement_input *in, size_t bytes, struct pla
 {
     struct placement deep;
 
-    if (!stream(in, PLACEMENT_DEPTH_MIN, bytes, ret))
+    if (!stream(in, PLACEMENT_DEPTH_MIN, 0, bytes, ret))
         return false;
-    if (stream(in, PLACEMENT_DEPTH, bytes, &deep) &&
+    if (stream(in, PLACEMENT_DEPTH, 0, bytes, &deep) &&
         deep.stream_bytes <= ret->stream_bytes + ret->stream_bytes / 32)
         *ret = deep;
     return true;
@@ -205,6 +205,16 @@ void placement_choose_cut(const struct placement_input *in, size_t bytes, struct
     p.n_slots = slots_in(in, bytes - p.total_bytes);
     sum_up(in, &p);
     *ret = p;
+}
+
+bool placement_choose_behind(const struct placement_input *in, size_t n_dropped, size_t bytes,
+                             struct placement *ret)
+{
+    if (!stream(in, PLACEMENT_DEPTH_MIN, n_dropped, bytes, ret))
+        return false;
+    ret->n_slots = slots_in(in, bytes - ret->total_bytes);
+    sum_up(in, ret);
+    return true;
 }
 
 void placement_choose(const struct placement_input *in, size_t bytes, struct placement *ret)

@@ -76,5 +76,12 @@ size_t placement_quota(const struct placement_input *in, size_t n_slots, size_t 
 void placement_choose(const struct placement_input *in, size_t bytes, struct placement *ret);
 /* The same among EXPERTS and STREAM: what a model that has been cut can be. */
 void placement_choose_cut(const struct placement_input *in, size_t bytes, struct placement *ret);
+/*
+ * The best of those that fit and drop at least so many; false when none does.  A
+ * ring for one more drop a layer may need more than the drop gives: from there
+ * the way to fewer bytes is not always by fewer drops.
+ */
+bool placement_choose_behind(const struct placement_input *in, size_t n_dropped, size_t bytes,
+                             struct placement *ret);
 /* The least. */
 void placement_floor(const struct placement_input *in, struct placement *ret);

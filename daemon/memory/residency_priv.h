@@ -154,7 +154,8 @@ struct residency {
     struct placement p;
     struct region dense, slots, landing, rows;
     size_t charged[ACCOUNT_COUNT];
-    size_t want_dropped; /* less than p.n_dropped while dense weights come back */
+    size_t want_dropped; /* less than p.n_dropped while dense weights come back … */
+    size_t want_slots;   /* … and then the slots may be so many */
 
     struct reader *reader; /* NULL: nothing streams */
     struct ring ring;

@@ -204,6 +204,8 @@ void residency_grow(struct residency *r)
     r->closed = true;
     add_up(r);
     residency_reopen_ring(r, NULL);
+    if (rc >= 0 && r->p.n_dropped == r->want_dropped)
+        grow_slots(r, r->want_slots);
 }
 
 /* Fewer slots, as the cliff guard wants it, and those of before when its cap has ended. */
@@ -234,6 +236,24 @@ int residency_between(struct residency *r, struct err *err)
     return rc;
 }
 
+/*
+ * Caught halfway between two placements, with more than bytes although the one
+ * that is wanted has less: drops more for now, or brings home what is left of
+ * the way.
+ */
+static int leave_halfway(struct residency *r, size_t bytes, struct err *err)
+{
+    struct placement more;
+
+    if (placement_choose_behind(&r->in, r->p.n_dropped, bytes, &more)) {
+        more.n_slots = MIN(more.n_slots, r->p.n_slots);
+        return shrink(r, &more, err);
+    }
+    while (r->want_dropped < r->p.n_dropped)
+        residency_grow(r);
+    return 0;
+}
+
 int residency_resize(struct residency *r, size_t bytes, struct err *err)
 {
     char need[24], have[24];
@@ -262,6 +282,10 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
         if (rc < 0)
             return rc;
     }
-    grow_slots(r, to.n_slots);
+    r->want_slots = to.n_slots;
+    if (r->p.total_bytes > bytes)
+        return leave_halfway(r, bytes, err);
+    if (r->p.n_dropped == to.n_dropped) /* else when the dense weights have come home */
+        grow_slots(r, to.n_slots);
     return 0;
 }

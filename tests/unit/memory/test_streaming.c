@@ -272,6 +272,44 @@ START_TEST(a_budget_may_be_cut_and_raised_between_two_layers)
 }
 END_TEST
 
+START_TEST(a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_are)
+{
+    struct residency *r = make(NULL);
+    struct placement p;
+    struct err err = {0};
+    size_t floor = floor_of(r), all;
+    bool halfway = false;
+
+    residency_plan(r, SIZE_MAX, &p);
+    all = p.total_bytes;
+    residency_destroy(r);
+    for (long n = 0; n < 40; n++) {
+        size_t now;
+
+        r = make(NULL);
+        ck_assert_int_eq(load(r, floor, &err), 0);
+        must_walk(r, 0, 1);
+        floor = residency_floor_bytes(r);
+        ck_assert_int_eq(residency_resize(r, all, &err), 0);
+        ledger_refuse_after(ledger, n); /* the weights that come home stop here */
+        residency_between(r, &err);
+        ledger_refuse_after(ledger, -1);
+        now = residency_held_bytes(r);
+        halfway |= now > floor + (64 << 10);
+        for (size_t step = 64; step-- > 0;) {
+            size_t bytes = floor + (now - floor) * step / 64;
+
+            ck_assert_msg(residency_resize(r, bytes, &err) == 0, "%s", err.text);
+            ck_assert_uint_le(residency_held_bytes(r), bytes);
+            ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), residency_held_bytes(r));
+        }
+        must_walk(r, 1, 1);
+        residency_destroy(r);
+    }
+    ck_assert(halfway);
+}
+END_TEST
+
 START_TEST(a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right)
 {
     struct faulty f = {.fail_at = -1};
@@ -628,6 +666,7 @@ TCase *tcase_memory_streaming(void)
     tcase_set_timeout(tc, 120);
     tcase_add_test(tc, every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept);
     tcase_add_test(tc, a_budget_may_be_cut_and_raised_between_two_layers);
+    tcase_add_test(tc, a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_are);
     tcase_add_test(tc, a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
