@@ -290,14 +290,15 @@ ATTN_INLINE void attn_many(const struct attn *a, size_t q, size_t n, bool tiles,
     struct attn_pass pass[ATTN_BATCH];
     struct attn_group g[ATTN_BATCH / ATTN_GROUP + 3];
     struct attn_span any = {KERNELS_CHUNK, 0};
-    size_t n_groups = 0;
+    size_t n_groups = 0, n_passes;
 
     for (size_t i = 0; i < n; i += g[n_groups++].n_q) {
         attn_group_init(a, q + i, attn_group_size(n - i), s + i * KERNELS_CHUNK, &g[n_groups]);
         any.from = MIN(any.from, g[n_groups].any.from);
         any.to = MAX(any.to, g[n_groups].any.to);
     }
-    attn_scores(a, q, pass, attn_passes(a, q, n, pass), any, tile, s, load);
+    n_passes = attn_passes(a, q, n, pass);
+    attn_scores(a, q, pass, n_passes, any, tile, s, load);
     for (size_t i = 0; i < n; i++)
         attn_weights(a, q + i, attn_span_of(a, q + i), s + i * KERNELS_CHUNK);
     if (tiles)
