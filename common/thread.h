@@ -12,6 +12,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 enum thread_role { THREAD_NONE, THREAD_LOOP, THREAD_ENGINE, THREAD_TEAM, THREAD_IO };
 
@@ -19,8 +20,17 @@ enum thread_role { THREAD_NONE, THREAD_LOOP, THREAD_ENGINE, THREAD_TEAM, THREAD_
 void thread_take_role(enum thread_role role, const char *name);
 enum thread_role thread_role(void);
 
-/* Starts a thread with all signals blocked.  Returns 0 or an errno value. */
+/* Starts a thread with all signals blocked and free of the caller's pins.  Returns 0 or an errno value. */
 int thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
+
+/*
+ * Keeps the calling thread to these processors, until as many thread_unpin() as thread_pin()
+ * have been called.  thread_usable() is what the thread may use without its pins.  A refusal by
+ * the system is no error: where a thread runs is a matter of speed alone.
+ */
+void thread_pin(const cpu_set_t *place);
+void thread_unpin(void);
+int thread_usable(cpu_set_t *ret_usable);
 
 #ifdef NDEBUG
 #define thread_assert(role) ((void)0)

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,11 @@
 #include "common/alloc.h"
 #include "common/thread.h"
 
-/* Pauses before a waiting thread sleeps: some 30 to 100 µs, longer than the tail of any region. */
-#define SPIN_PAUSES 2000
+/*
+ * Pauses before a waiting thread sleeps: some 0.2 to 0.5 ms, longer than the tail of any region and several times what a wake
+ * takes, or one thread that wakes late sends the next to sleep, and so on through the token.
+ */
+#define SPIN_PAUSES 10000
 /* With more threads than cores the one that is waited for may need this core. */
 #define SPIN_PAUSES_OVER 20
 
@@ -39,6 +43,7 @@ struct team {
     unsigned n;
     unsigned n_started; /* members[1 … n_started] run */
     unsigned spin;
+    bool pinned; /* the caller, at its first run: it need not be the thread that creates the team */
     team_fn *fn; /* NULL: leave */
     void *arg;
     struct member *members;
@@ -102,9 +107,8 @@ static void *member_run(void *arg)
 
     snprintf(name, sizeof(name), "team-%u", m->id);
     thread_take_role(THREAD_TEAM, name);
-    /* A refusal costs speed only. */
     if (CPU_COUNT(&m->place))
-        (void)sched_setaffinity(0, sizeof(m->place), &m->place);
+        thread_pin(&m->place);
     for (uint32_t job = 0;; job++) {
         gate_wait(&t->job, job, t->spin);
         if (!t->fn)
@@ -136,12 +140,12 @@ static unsigned choose_places(struct team *t)
     cpu_set_t usable, cores;
 
     CPU_ZERO(&cores);
-    if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
+    if (thread_usable(&usable) < 0)
         return 0;
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
         if (CPU_ISSET(cpu, &usable) && cpu_is_core(cpu, &usable, sizeof(usable)))
             CPU_SET(cpu, &cores);
-    for (unsigned i = 1; i < t->n; i++)
+    for (unsigned i = 0; i < t->n; i++)
         team_place(&usable, &cores, t->n, i, &t->members[i].place);
     return (unsigned)CPU_COUNT(&usable);
 }
@@ -185,6 +189,8 @@ void team_destroy(struct team *t)
     gate_open(&t->job);
     for (unsigned i = 1; i <= t->n_started; i++)
         pthread_join(t->members[i].thread, NULL);
+    if (t->pinned)
+        thread_unpin();
     free(t->members);
     free(t);
 }
@@ -199,6 +205,10 @@ void team_run(struct team *t, team_fn *fn, void *arg)
     if (t->n == 1) {
         fn(arg, 0);
         return;
+    }
+    if (!t->pinned && CPU_COUNT(&t->members[0].place)) {
+        thread_pin(&t->members[0].place);
+        t->pinned = true;
     }
     t->fn = fn;
     t->arg = arg;

@@ -4,16 +4,17 @@
  * The caller is thread 0 and the others wait for it; team_run() gives every
  * thread the same function and returns when all have come back from it.
  * Inside, team_barrier() holds each thread until all have arrived.  A waiting
- * thread spins for some tens of microseconds and then sleeps on a futex, so an
+ * thread spins for some hundred microseconds and then sleeps on a futex, so an
  * idle team costs nothing and more threads than cores still make progress.
  *
- * Threads other than the caller keep to physical cores of the affinity mask:
- * to any of them while there are more cores than threads, so that another
- * process on one core pushes them to an idle one; else each to its own.  The
- * caller's affinity is left alone, because threads that it starts would
- * inherit it.
+ * Threads keep to physical cores of the affinity mask: to any of them while
+ * there are more cores than threads, so that another process on one core pushes
+ * them to an idle one; else each to its own.  The caller is pinned like the
+ * others from its first run to the end of the team: left alone, a read that
+ * ends wakes it on the core of a thread that it then waits for (a quarter of
+ * the tokens a second of a mixture that streams).
  *
- * Thread: create, run and destroy from one thread (ENGINE); barrier from
+ * Thread: run and destroy from one thread (ENGINE); barrier from
  * within a running function.  Nothing here allocates, locks or logs but
  * create and destroy.
  */

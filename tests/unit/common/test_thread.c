@@ -72,6 +72,40 @@ START_TEST(the_wrong_thread_is_stopped)
 }
 END_TEST
 
+static void *note_affinity(void *arg)
+{
+    sched_getaffinity(0, sizeof(cpu_set_t), arg);
+    return NULL;
+}
+
+START_TEST(pins_nest_and_threads_that_are_started_do_not_inherit_them)
+{
+    cpu_set_t before, first, seen, now;
+    pthread_t thread;
+    int cpu = 0;
+
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(before), &before), 0);
+    while (!CPU_ISSET(cpu, &before))
+        cpu++;
+    CPU_ZERO(&first);
+    CPU_SET(cpu, &first);
+    thread_pin(&first);
+    thread_pin(&first);
+    ck_assert_int_eq(thread_usable(&seen), 0);
+    ck_assert(CPU_EQUAL(&seen, &before));
+    ck_assert_int_eq(thread_start(&thread, note_affinity, &seen), 0);
+    pthread_join(thread, NULL);
+    ck_assert(CPU_EQUAL(&seen, &before));
+    thread_unpin();
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(now), &now), 0);
+    ck_assert(CPU_EQUAL(&now, &first));
+    thread_unpin();
+    thread_unpin();
+    ck_assert_int_eq(sched_getaffinity(0, sizeof(now), &now), 0);
+    ck_assert(CPU_EQUAL(&now, &before));
+}
+END_TEST
+
 TCase *tcase_common_thread(void);
 TCase *tcase_common_thread(void)
 {
@@ -80,6 +114,7 @@ TCase *tcase_common_thread(void)
     tcase_add_test(tc, a_role_belongs_to_one_thread);
     tcase_add_test(tc, a_new_thread_takes_no_signals_and_the_old_one_still_does);
     tcase_add_test(tc, a_thread_without_a_role_passes_every_check);
+    tcase_add_test(tc, pins_nest_and_threads_that_are_started_do_not_inherit_them);
     tcase_add_test_raise_signal(tc, the_wrong_thread_is_stopped, SIGABRT);
     return tc;
 }

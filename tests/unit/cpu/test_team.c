@@ -141,17 +141,22 @@ static void note_cores(void *arg, unsigned thread)
     c->calls[thread] = (unsigned)CPU_COUNT(&set);
 }
 
-START_TEST(the_caller_keeps_its_own_affinity)
+START_TEST(the_caller_has_a_place_until_the_team_ends)
 {
-    struct count c = {.team = team_of(2)};
-    cpu_set_t set;
+    struct count c = {.team = team_of(2)}, other = {0};
+    cpu_set_t before, after;
 
-    sched_getaffinity(0, sizeof(set), &set);
+    sched_getaffinity(0, sizeof(before), &before);
     team_run(c.team, note_cores, &c);
-    ck_assert_uint_eq(c.calls[0], (unsigned)CPU_COUNT(&set));
-    if (CPU_COUNT(&set) >= 2)
-        ck_assert_uint_eq(c.calls[1], 1);
+    ck_assert_uint_eq(c.calls[0], c.calls[1]);
+    /* A team beside it sees all processors, not those that its caller is kept to. */
+    other.team = team_of(2);
+    team_run(other.team, note_cores, &other);
+    ck_assert_uint_eq(other.calls[1], c.calls[1]);
+    team_destroy(other.team);
     team_destroy(c.team);
+    sched_getaffinity(0, sizeof(after), &after);
+    ck_assert(CPU_EQUAL(&before, &after));
 }
 END_TEST
 
@@ -210,7 +215,7 @@ TCase *tcase_cpu_team(void)
     tcase_add_loop_test(tc, every_thread_is_called_once_a_run, 1, 6);
     tcase_add_loop_test(tc, nobody_passes_a_barrier_before_all_are_there, 1, 6);
     tcase_add_test(tc, a_team_that_sleeps_wakes_for_the_next_run);
-    tcase_add_test(tc, the_caller_keeps_its_own_affinity);
+    tcase_add_test(tc, the_caller_has_a_place_until_the_team_ends);
     tcase_add_test(tc, more_threads_than_cores_are_not_pinned);
     tcase_add_test(tc, an_impossible_number_of_threads_is_refused);
     tcase_add_test(tc, shares_cover_everything_once_in_whole_units);
