@@ -19,8 +19,9 @@
 #include "common/thread.h"
 
 /*
- * Pauses before a waiting thread sleeps: some 0.2 to 0.5 ms, longer than the tail of any region and several times what a wake
- * takes, or one thread that wakes late sends the next to sleep, and so on through the token.
+ * Pauses before a waiting thread sleeps: some 0.2 to 0.5 ms, longer than the tail of any region
+ * and several times what a wake takes; else one thread that wakes late sends the next to sleep,
+ * and so on through the token.
  */
 #define SPIN_PAUSES 10000
 /* With more threads than cores the one that is waited for may need this core. */
