@@ -149,20 +149,10 @@ static bool check_ROPE_TABLE(const struct op *op, struct err *err)
            check_vector(op, &op->src[0], p->n_dims / 2, "the frequency factors", err);
 }
 
-static bool check_RMSNORM(const struct op *op, struct err *err)
+/* RMSNORM, LAYERNORM. */
+static bool check_norm(const struct op *op, size_t group, struct err *err)
 {
-    size_t width = op->dst[0].n[0], group = op->p.rmsnorm.group;
-    const struct tensor *w = &op->src[1];
-
-    NEED(group > 0 && width % group == 0, "groups of %zu do not divide rows of %zu", group, width);
-    return check_rows(op, &op->dst[0], width, "the output", err) &&
-           check_rows(op, &op->src[0], width, "the input", err) &&
-           check_vector(op, w, w->n[0] == width ? width : group, "the weights", err);
-}
-
-static bool check_LAYERNORM(const struct op *op, struct err *err)
-{
-    size_t width = op->dst[0].n[0], group = op->p.layernorm.group;
+    size_t width = op->dst[0].n[0];
     size_t wide = op->src[1].n[0] == width ? width : group;
 
     NEED(group > 0 && width % group == 0, "groups of %zu do not divide rows of %zu", group, width);
@@ -170,6 +160,16 @@ static bool check_LAYERNORM(const struct op *op, struct err *err)
            check_rows(op, &op->src[0], width, "the input", err) &&
            check_vector(op, &op->src[1], wide, "the weights", err) &&
            check_vector(op, &op->src[2], wide, "the bias", err);
+}
+
+static bool check_RMSNORM(const struct op *op, struct err *err)
+{
+    return check_norm(op, op->p.rmsnorm.group, err);
+}
+
+static bool check_LAYERNORM(const struct op *op, struct err *err)
+{
+    return check_norm(op, op->p.layernorm.group, err);
 }
 
 static bool check_QUANTIZE(const struct op *op, struct err *err)

@@ -168,6 +168,15 @@ graph_value graph_rmsnorm(struct graph *g, graph_value x, const struct graph_wei
     return y;
 }
 
+graph_value graph_rmsnorm_bias(struct graph *g, graph_value x, const struct graph_weight *w,
+                               const struct graph_weight *bias, float eps)
+{
+    graph_value y = graph_rmsnorm(g, x, w, eps, 0);
+
+    put_weight(&g->nodes[g->n_nodes - 1], 2, bias);
+    return y;
+}
+
 graph_value graph_layernorm(struct graph *g, graph_value x, const struct graph_weight *w,
                             const struct graph_weight *bias, float eps, size_t group)
 {

@@ -65,6 +65,9 @@ graph_value graph_rope_table(struct graph *g, const struct op_rope_params *p,
 /* group: 0 for whole rows. */
 graph_value graph_rmsnorm(struct graph *g, graph_value x, const struct graph_weight *w, float eps,
                           size_t group);
+/* The same of whole rows; bias may be absent. */
+graph_value graph_rmsnorm_bias(struct graph *g, graph_value x, const struct graph_weight *w,
+                               const struct graph_weight *bias, float eps);
 /* bias may be NULL or absent. */
 graph_value graph_layernorm(struct graph *g, graph_value x, const struct graph_weight *w,
                             const struct graph_weight *bias, float eps, size_t group);

@@ -159,7 +159,7 @@ struct arch {
     bool rope_back;      /* attention's output is turned back by its position */
     bool embed_norm;     /* of what is embedded, besides that of the output */
     bool outer_norms; /* of sums: of what is embedded and what a layer gives; none for the output */
-    bool layernorm;   /* norms subtract the mean and may have a bias; else RMS norms */
+    bool layernorm;   /* norms subtract the mean; else RMS norms */
     bool swa_unscaled;   /* RoPE scaling is for the layers that see all */
     uint32_t swa_window; /* where the file does not say; 0: none */
     uint32_t swa_period; /* of layers, the last of which sees all, where the file does not say */
@@ -302,6 +302,16 @@ void arch_size_shortconv(struct hparams *hp);
 #define TENSORS_PROJECTIONS                                                                        \
     MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q), MATRIX(ATTN_K, ALWAYS, DIM_EMBD, DIM_K),              \
         MATRIX(ATTN_V, ALWAYS, DIM_EMBD, DIM_V), MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD)
+/* Queries, keys and values may come in one. */
+#define TENSORS_PROJECTIONS_FUSED                                                                  \
+    MATRIX(ATTN_QKV, OPTIONAL, DIM_EMBD, DIM_QKV),                                                 \
+        MATRIX_OR(ATTN_QKV, ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q),                                      \
+        MATRIX_OR(ATTN_QKV, ATTN_K, ALWAYS, DIM_EMBD, DIM_K),                                      \
+        MATRIX_OR(ATTN_QKV, ATTN_V, ALWAYS, DIM_EMBD, DIM_V),                                      \
+        MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD)
+/* See longrope of struct arch. */
+#define TENSORS_LONGROPE                                                                           \
+    VECTOR(ROPE_LONG, OPTIONAL, DIM_ROT_HALF), VECTOR(ROPE_SHORT, OPTIONAL, DIM_ROT_HALF)
 #define TENSORS_QKV_BIAS(need)                                                                     \
     BIAS(ATTN_Q, need, DIM_Q), BIAS(ATTN_K, need, DIM_K), BIAS(ATTN_V, need, DIM_V)
 #define TENSORS_ATTENTION                                                                          \

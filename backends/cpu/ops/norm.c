@@ -1,37 +1,41 @@
 /* RMSNORM, LAYERNORM: of whole rows, or of each group of a row (the heads of q and k). */
 #include "backends/cpu/cpu.h"
 
+/* Of a group from i on: weights of a whole row go along with it; those of one group serve every group. */
+static const float *of_group(const struct tensor *w, size_t group, size_t i)
+{
+    if (!w->fmt)
+        return NULL;
+    return (const float *)w->data + (w->n[0] != group ? i : 0);
+}
+
 static void run_rmsnorm(const struct op *op, const struct part *p)
 {
-    const struct tensor *x = &op->src[0];
-    const struct tensor *w = &op->src[1];
+    const struct tensor *x = &op->src[0], *w = &op->src[1], *b = &op->src[2];
     size_t group = op->p.rmsnorm.group;
-    /* Weights of a whole row go along with it; those of one group serve every group. */
-    size_t w_step = w->fmt && w->n[0] != group ? group : 0;
     size_t from, to;
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++)
-        for (size_t i = 0; i < x->n[0]; i += group)
-            p->k->rmsnorm(tensor_f32(x, r) + i,
-                          w->fmt ? (const float *)w->data + i / group * w_step : NULL,
-                          op->p.rmsnorm.eps, tensor_f32(&op->dst[0], r) + i, group);
+        for (size_t i = 0; i < x->n[0]; i += group) {
+            float *y = tensor_f32(&op->dst[0], r) + i;
+
+            p->k->rmsnorm(tensor_f32(x, r) + i, of_group(w, group, i), op->p.rmsnorm.eps, y, group);
+            if (b->fmt)
+                p->k->add(y, of_group(b, group, i), y, group);
+        }
 }
 
 static void run_layernorm(const struct op *op, const struct part *p)
 {
     const struct tensor *x = &op->src[0], *w = &op->src[1], *b = &op->src[2];
     size_t group = op->p.layernorm.group;
-    size_t w_step = w->fmt && w->n[0] != group ? group : 0;
-    size_t b_step = b->fmt && b->n[0] != group ? group : 0;
     size_t from, to;
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++)
         for (size_t i = 0; i < x->n[0]; i += group)
-            p->k->layernorm(tensor_f32(x, r) + i,
-                            w->fmt ? (const float *)w->data + i / group * w_step : NULL,
-                            b->fmt ? (const float *)b->data + i / group * b_step : NULL,
+            p->k->layernorm(tensor_f32(x, r) + i, of_group(w, group, i), of_group(b, group, i),
                             op->p.layernorm.eps, tensor_f32(&op->dst[0], r) + i, group);
 }
 

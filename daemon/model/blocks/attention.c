@@ -47,12 +47,14 @@ static void project(struct build *b, int layer, graph_value x, graph_value ret[3
         ret[i] = GRAPH_NONE;
         w[i] = model_weight(b->m, layer, names[i], PART_WEIGHT);
         bias[i] = model_weight(b->m, layer, names[i], PART_BIAS);
-        if (!fused->t.fmt)
-            continue;
-        parts[i] = graph_weight_part(fused, at, width[i]);
-        bias_parts[i] = graph_weight_part(fused_bias, at, width[i]);
-        w[i] = &parts[i];
-        bias[i] = &bias_parts[i];
+        if (fused->t.fmt) {
+            parts[i] = graph_weight_part(fused, at, width[i]);
+            w[i] = &parts[i];
+        }
+        if (fused_bias->t.fmt) {
+            bias_parts[i] = graph_weight_part(fused_bias, at, width[i]);
+            bias[i] = &bias_parts[i];
+        }
     }
     if (n == 3 && !w[2]->t.fmt)
         n = 2;

@@ -40,7 +40,7 @@ graph_value blk_last(struct build *b, int layer, graph_value x);
 graph_value blk_gate(struct build *b, enum op_act act, graph_value gate, graph_value y);
 /* RMS norm of whole rows by a tensor of the layer (−1: outside). */
 graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer);
-/* The norm of the family: that, or a layer norm with the bias that the file has. */
+/* The norm of the family: that, or a layer norm; with the bias that the file has. */
 graph_value blk_norm(struct build *b, graph_value x, enum tensor_name name, int layer);
 
 struct blk_attention {

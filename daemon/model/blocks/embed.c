@@ -98,10 +98,12 @@ graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, i
 
 graph_value blk_norm(struct build *b, graph_value x, enum tensor_name name, int layer)
 {
+    const struct graph_weight *w = model_weight(b->m, layer, name, PART_WEIGHT);
+    const struct graph_weight *bias = model_weight(b->m, layer, name, PART_BIAS);
+
     if (!b->m->arch->layernorm)
-        return blk_rmsnorm(b, x, name, layer);
-    return graph_layernorm(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT),
-                           model_weight(b->m, layer, name, PART_BIAS), b->hp->norm_eps, 0);
+        return graph_rmsnorm_bias(b->g, x, w, bias, b->hp->rms_eps);
+    return graph_layernorm(b->g, x, w, bias, b->hp->norm_eps, 0);
 }
 
 graph_value blk_gate(struct build *b, enum op_act act, graph_value gate, graph_value y)

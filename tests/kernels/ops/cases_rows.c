@@ -150,24 +150,24 @@ int cases_ROPE_TABLE(int *ret_run)
 static double want_rmsnorm(const struct bed *b, int o, size_t r, size_t i)
 {
     size_t group = b->op.p.rmsnorm.group, first = i / group * group;
-    const struct tensor *w = &b->op.src[1];
+    const struct tensor *w = &b->op.src[1], *bias = &b->op.src[2];
     double sum = 0;
 
     (void)o;
     for (size_t j = first; j < first + group; j++)
         sum += (double)src(b, 0, r, j) * (double)src(b, 0, r, j);
     sum = (double)src(b, 0, r, i) / sqrt(sum / (double)group + (double)b->op.p.rmsnorm.eps);
-    if (!w->fmt)
-        return sum;
-    return sum * (double)vec(b, 1, w->n[0] == group ? i - first : i);
+    if (w->fmt)
+        sum *= (double)vec(b, 1, w->n[0] == group ? i - first : i);
+    return bias->fmt ? sum + (double)vec(b, 2, bias->n[0] == group ? i - first : i) : sum;
 }
 
 int cases_RMSNORM(int *ret_run)
 {
     static const struct {
-        size_t width, group, weights;
-    } shapes[] = {{64, 64, 64},    {576, 576, 576}, {1000, 1000, 0},
-                  {512, 128, 128}, {384, 96, 384},  {5, 5, 5}};
+        size_t width, group, weights, bias;
+    } shapes[] = {{64, 64, 64, 0},     {576, 576, 576, 576}, {1000, 1000, 0, 0}, {512, 128, 128, 0},
+                  {384, 96, 384, 384}, {256, 64, 64, 64},    {5, 5, 5, 5}};
     int bad = 0;
 
     for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
@@ -180,6 +180,8 @@ int cases_RMSNORM(int *ret_run)
         b.op.src[0] = bed_f32(&b, shapes[i].width, 10);
         if (shapes[i].weights)
             b.op.src[1] = bed_f32(&b, shapes[i].weights, 1);
+        if (shapes[i].bias)
+            b.op.src[2] = bed_f32(&b, shapes[i].bias, 1);
         bed_out(&b, 0, shapes[i].width, 10);
         b.run.rows = 10;
         bad += CHECK(b);

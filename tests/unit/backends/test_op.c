@@ -338,18 +338,25 @@ START_TEST(biases_of_another_number_of_experts_are_refused)
 }
 END_TEST
 
-START_TEST(a_layer_norm_wants_a_bias_as_wide_as_its_weights)
+static void wants_a_bias_as_wide_as_its_weights(struct op *op, size_t *group)
 {
-    struct op op = {.kind = OP_LAYERNORM, .p.layernorm = {.group = 8}};
+    op->dst[0] = op->src[0] = f32(8, 2);
+    op->src[1] = op->src[2] = f32(8, 1);
+    accepted(op);
+    op->src[2] = f32(7, 1);
+    refused(op, "the bias has 7");
+    op->src[2] = f32(8, 1);
+    *group = 3;
+    refused(op, "do not divide");
+}
 
-    op.dst[0] = op.src[0] = f32(8, 2);
-    op.src[1] = op.src[2] = f32(8, 1);
-    accepted(&op);
-    op.src[2] = f32(7, 1);
-    refused(&op, "the bias has 7");
-    op.src[2] = f32(8, 1);
-    op.p.layernorm.group = 3;
-    refused(&op, "do not divide");
+START_TEST(a_norm_wants_a_bias_as_wide_as_its_weights)
+{
+    struct op rms = {.kind = OP_RMSNORM, .p.rmsnorm = {.group = 8}};
+    struct op layer = {.kind = OP_LAYERNORM, .p.layernorm = {.group = 8}};
+
+    wants_a_bias_as_wide_as_its_weights(&rms, &rms.p.rmsnorm.group);
+    wants_a_bias_as_wide_as_its_weights(&layer, &layer.p.layernorm.group);
 }
 END_TEST
 
@@ -413,7 +420,7 @@ TCase *tcase_backends_op(void)
     tcase_add_test(tc, a_gate_alone_passes_for_activations_that_have_it_only);
     tcase_add_test(tc, rope_that_cannot_pair_its_dimensions_is_refused);
     tcase_add_test(tc, biases_of_another_number_of_experts_are_refused);
-    tcase_add_test(tc, a_layer_norm_wants_a_bias_as_wide_as_its_weights);
+    tcase_add_test(tc, a_norm_wants_a_bias_as_wide_as_its_weights);
     tcase_add_test(tc, a_cap_that_is_not_positive_is_refused);
     tcase_add_test(tc, an_unknown_op_is_refused);
     return tc;
