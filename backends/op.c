@@ -380,6 +380,37 @@ static bool check_HYPER_OUT(const struct op *op, struct err *err)
            check_rows(op, &op->dst[0], n * width, "the output", err);
 }
 
+static bool check_PREDICT(const struct op *op, struct err *err)
+{
+    size_t n = op->p.hyper.n, width = op->dst[0].n[0];
+
+    NEED(n >= 1 && n <= OP_MAX_STREAMS && width % n == 0, "rows of %zu for %zu streams", width, n);
+    return check_rows(op, &op->src[0], width, "the streams", err) &&
+           check_rows(op, &op->src[1], n * n, "the shares", err) &&
+           check_rows(op, &op->dst[0], width, "the output", err);
+}
+
+static bool check_CORRECT(const struct op *op, struct err *err)
+{
+    size_t n = op->p.hyper.n, width = op->src[1].n[0];
+
+    NEED(n >= 1 && n <= OP_MAX_STREAMS, "%zu streams; there may be 1 to %d", n, OP_MAX_STREAMS);
+    return check_rows(op, &op->src[0], n * width, "the streams", err) &&
+           check_rows(op, &op->src[1], width, "the input", err) &&
+           check_rows(op, &op->src[2], n, "the shares", err) &&
+           check_rows(op, &op->dst[0], n * width, "the output", err);
+}
+
+static bool check_MAGNITUDE(const struct op *op, struct err *err)
+{
+    size_t width = op->dst[0].n[0], n = op->src[1].n[0];
+
+    NEED(n > 0 && width % n == 0, "groups of %zu do not divide rows of %zu", n, width);
+    return check_rows(op, &op->src[0], width, "the input", err) &&
+           check_rows(op, &op->src[1], n, "the row of that length", err) &&
+           check_rows(op, &op->dst[0], width, "the output", err);
+}
+
 static bool check_GLU(const struct op *op, struct err *err)
 {
     size_t n = op->dst[0].n[0];
@@ -415,7 +446,15 @@ static bool check_SCALE(const struct op *op, struct err *err)
 {
     NEED(op->p.scale.temperature == 0.0f || op->p.scale.step > 0,
          "a temperature needs a step of positions");
-    return check_map(op, err) && check_vector(op, &op->src[1], 1, "the factor", err);
+    return check_map(op, err) &&
+           check_vector(op, &op->src[1], op->src[1].n[0] == 1 ? 1 : op->dst[0].n[0], "the factor",
+                        err);
+}
+
+static bool check_ABOVE(const struct op *op, struct err *err)
+{
+    NEED(op->dst[0].n[0] > 1, "a row of one element has no deviation");
+    return check_map(op, err);
 }
 
 static bool check_SOFTCAP(const struct op *op, struct err *err)

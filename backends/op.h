@@ -152,7 +152,10 @@ union op_params {
         unsigned n_kv_heads, head_dim, v_dim;
     } kv_store;
     struct op_compress_params compress;
-    struct op_hyper_params hyper;
+    struct op_hyper_params hyper; /* of PREDICT and CORRECT n alone */
+    struct {
+        float s;
+    } above;
     struct {
         enum op_act act;
         float limit; /* of silu's gate from above, of the second factor to both sides; 0: none */

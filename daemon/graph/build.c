@@ -462,6 +462,48 @@ graph_value graph_hyper_out(struct graph *g, graph_value streams, graph_value y,
     return z;
 }
 
+graph_value graph_predict(struct graph *g, graph_value streams, graph_value shares, unsigned n)
+{
+    struct node *node;
+    graph_value y = map_value(g, OP_PREDICT, streams, g->values[streams].width, &node);
+
+    put_src(g, node, 1, shares);
+    node->op.p.hyper.n = n;
+    return y;
+}
+
+graph_value graph_correct(struct graph *g, graph_value streams, graph_value first,
+                          graph_value shares, unsigned n)
+{
+    struct node *node;
+    graph_value y;
+
+    streams = graph_like(g, streams, first);
+    y = map_value(g, OP_CORRECT, streams, g->values[streams].width, &node);
+    put_src(g, node, 1, first);
+    put_src(g, node, 2, shares);
+    node->op.p.hyper.n = n;
+    return y;
+}
+
+graph_value graph_magnitude(struct graph *g, graph_value x, graph_value y)
+{
+    struct node *n;
+    graph_value z = map_value(g, OP_MAGNITUDE, x, g->values[x].width, &n);
+
+    put_src(g, n, 1, y);
+    return z;
+}
+
+graph_value graph_above(struct graph *g, graph_value x, float s)
+{
+    struct node *n;
+    graph_value y = map_value(g, OP_ABOVE, x, g->values[x].width, &n);
+
+    n->op.p.above.s = s;
+    return y;
+}
+
 graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up)
 {
     struct node *n;

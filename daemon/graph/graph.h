@@ -130,6 +130,14 @@ graph_value graph_hyper_mix(struct graph *g, graph_value x, const struct graph_w
 graph_value graph_hyper_in(struct graph *g, graph_value streams, graph_value mix, unsigned n);
 graph_value graph_hyper_out(struct graph *g, graph_value streams, graph_value y, graph_value mix,
                             unsigned n);
+/* Alternating updates of n streams: what is told of them by n × n shares, and put right by what the first became. */
+graph_value graph_predict(struct graph *g, graph_value streams, graph_value shares, unsigned n);
+graph_value graph_correct(struct graph *g, graph_value streams, graph_value first,
+                          graph_value shares, unsigned n);
+/* x, each group of it as wide as y made as long as y. */
+graph_value graph_magnitude(struct graph *g, graph_value x, graph_value y);
+/* What of x is above its mean by s deviations, and by how much. */
+graph_value graph_above(struct graph *g, graph_value x, float s);
 /* up GRAPH_NONE: the activation alone. */
 graph_value graph_glu(struct graph *g, enum op_act act, graph_value gate, graph_value up);
 /* The same of silu with a limit (op.h); 0: none. */
@@ -137,7 +145,7 @@ graph_value graph_swiglu(struct graph *g, float limit, graph_value gate, graph_v
 /* When one of the two has the wanted rows only, the other is cut to them. */
 graph_value graph_add(struct graph *g, graph_value a, graph_value b);
 graph_value graph_scale(struct graph *g, graph_value x, float s);
-/* x times the only number of w. */
+/* x times the only number of w, or times its number for each column. */
 graph_value graph_scale_by(struct graph *g, graph_value x, const struct graph_weight *w);
 /* x * (1 + temperature * ln(1 + floor((position + offset) / step))) */
 graph_value graph_temperature(struct graph *g, graph_value x, float temperature, unsigned step,

@@ -157,6 +157,33 @@ unsigned arch_kind_by_heads(const struct hparams *hp, int layer)
     return kind | (hp->n_expert && (uint32_t)layer >= hp->n_dense_lead ? (unsigned)LAYER_MOE : 0);
 }
 
+unsigned arch_kind_shared(const struct hparams *hp, int layer)
+{
+    bool shared = (uint32_t)layer + hp->n_shared_kv >= hp->n_layers;
+
+    return (shared ? LAYER_SHARED : LAYER_ATTENTION) | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
+}
+
+int arch_check_shared(const struct hparams *hp, const char *name, struct err *err)
+{
+    unsigned owners = 0, sharers = 0;
+
+    for (uint32_t i = 0; i < hp->n_layers; i++) {
+        unsigned bit = hp->layers[i].kind & LAYER_WINDOW ? 2 : 1;
+
+        if (hp->layers[i].kind & LAYER_SHARED)
+            sharers |= bit;
+        else
+            owners |= bit;
+    }
+    if (sharers & ~owners)
+        return err_set(err, ERR_FORMAT,
+                       "'%s.attention.shared_kv_layers' is %u: no earlier layer has keys and "
+                       "values for the last ones to share",
+                       name, hp->n_shared_kv);
+    return 0;
+}
+
 unsigned arch_kind_recurrent(const struct hparams *hp, int layer)
 {
     (void)hp;

@@ -101,6 +101,9 @@ enum dim {
     DIM_STREAMS,    /* n_streams */
     DIM_STREAMS_IN, /* n_streams * n_embd */
     DIM_STREAMS_MIX,
+    DIM_STREAMS_REST,   /* n_streams - 1 */
+    DIM_STREAMS_SQUARE, /* n_streams * n_streams */
+    DIM_LAUREL,         /* rank of Gemma 3n's added residual; no file says it */
     DIM_GROUP,
     DIM_GROUP_KEY, /* columns of what keys of groups are made of */
     DIM_INDEX2,    /* 2 * index_dim */
@@ -212,6 +215,12 @@ int arch_check_mamba2(struct hparams *hp, const char *name, struct err *err);
 int arch_check_mamba(struct hparams *hp, const char *name, struct err *err);
 /* For kind(): recurrent where the file gives no KV heads; experts behind the leading dense layers. */
 unsigned arch_kind_by_heads(const struct hparams *hp, int layer);
+/*
+ * For kind() and check(): the last n_shared_kv layers read the keys and values of
+ * earlier ones, each of the last before with a window if it has one.
+ */
+unsigned arch_kind_shared(const struct hparams *hp, int layer);
+int arch_check_shared(const struct hparams *hp, const char *name, struct err *err);
 /* For kind(): recurrent in every layer. */
 unsigned arch_kind_recurrent(const struct hparams *hp, int layer);
 /* For kind(): a layer is one thing, feed-forward (of experts where there are any), attention or recurrent: what it has numbers for. */

@@ -76,6 +76,9 @@ uint64_t model_dim(const struct hparams *hp, int layer, enum dim d)
     case DIM_STREAMS: return hp->n_streams;
     case DIM_STREAMS_IN: return (uint64_t)hp->n_streams * hp->n_embd;
     case DIM_STREAMS_MIX: return (uint64_t)hp->n_streams * (hp->n_streams + 2);
+    case DIM_STREAMS_REST: return hp->n_streams - 1;
+    case DIM_STREAMS_SQUARE: return (uint64_t)hp->n_streams * hp->n_streams;
+    case DIM_LAUREL: return 64;
     case DIM_GROUP: return y->group;
     case DIM_GROUP_KEY: return k_dim * (y->indexer ? 2 : 1);
     case DIM_INDEX2: return (uint64_t)hp->index_dim * 2;

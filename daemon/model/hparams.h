@@ -82,6 +82,7 @@ struct hparams {
     uint32_t n_out_groups, n_out_lora; /* parts of attention's output, and the latent of each */
     uint32_t n_streams, n_sinkhorn;    /* of hyper-connections; normings of their matrix */
     float stream_eps;
+    uint32_t altup_active;  /* stream that layers compute with: the first */
     uint32_t n_hash_layers; /* at the start, whose experts are chosen by the token */
     float rope_base_groups;
     uint32_t n_embd_layer; /* of the embeddings that each layer has; 0: none */

@@ -90,7 +90,7 @@ static float scale_at(const struct op *op, size_t pos)
 {
     double s = op->p.scale.s;
 
-    if (op->src[1].fmt)
+    if (op->src[1].fmt && op->src[1].n[0] == 1)
         s *= ((const float *)op->src[1].data)[0];
     if (op->p.scale.temperature != 0.0f)
         s *= 1.0 + op->p.scale.temperature *
@@ -100,12 +100,20 @@ static float scale_at(const struct op *op, size_t pos)
 
 static void run_scale(const struct op *op, const struct part *p)
 {
-    size_t from, to;
+    const struct tensor *w = &op->src[1];
+    size_t n = op->dst[0].n[0], from, to;
 
     part_rows(p, &from, &to);
-    for (size_t r = from; r < to; r++)
-        p->k->scale(tensor_f32(&op->src[0], r), scale_at(op, p->run->pos + r),
-                    tensor_f32(&op->dst[0], r), op->dst[0].n[0]);
+    for (size_t r = from; r < to; r++) {
+        const float *x = tensor_f32(&op->src[0], r);
+        float *y = tensor_f32(&op->dst[0], r);
+
+        if (w->fmt && w->n[0] > 1) {
+            p->k->mul(x, w->data, y, n);
+            x = y;
+        }
+        p->k->scale(x, scale_at(op, p->run->pos + r), y, n);
+    }
 }
 
 static void run_softcap(const struct op *op, const struct part *p)

@@ -57,69 +57,15 @@ static const struct tensor_row tensors[] = {
     VECTOR(LAYER_SCALE, OPTIONAL, DIM_NONE),
 };
 
-static unsigned kind(const struct hparams *hp, int layer)
-{
-    bool shared = (uint32_t)layer + hp->n_shared_kv >= hp->n_layers;
-
-    return (shared ? LAYER_SHARED : LAYER_ATTENTION) | (hp->n_expert ? (unsigned)LAYER_MOE : 0);
-}
-
-/* Every kind of layer that shares must have one before it to share with. */
-static int check_shared(const struct hparams *hp, struct err *err)
-{
-    unsigned owners = 0, sharers = 0;
-
-    for (uint32_t i = 0; i < hp->n_layers; i++) {
-        unsigned bit = hp->layers[i].kind & LAYER_WINDOW ? 2 : 1;
-
-        if (hp->layers[i].kind & LAYER_SHARED)
-            sharers |= bit;
-        else
-            owners |= bit;
-    }
-    if (sharers & ~owners)
-        return err_set(err, ERR_FORMAT,
-                       "'gemma4.attention.shared_kv_layers' is %u: no earlier layer has keys and "
-                       "values for the last ones to share",
-                       hp->n_shared_kv);
-    return 0;
-}
-
 static int check(struct hparams *hp, struct err *err)
 {
-    int r = check_shared(hp, err);
+    int r = arch_check_shared(hp, "gemma4", err);
 
     if (r >= 0 && hp->n_expert)
         r = arch_check_experts(hp, "gemma4", err);
     hp->embedding_scale = sqrtf((float)hp->n_embd);
     hp->attention_scale = 1.0f;
     return r;
-}
-
-/* What the layer's own embedding is for the batch: of the tokens, and of their embeddings. */
-static graph_value own_embedding(struct build *b, int i)
-{
-    size_t n = b->hp->n_embd_layer, at = (size_t)i * n;
-    struct graph_weight proj =
-        graph_weight_part(model_weight(b->m, -1, TENSOR_LAYERS_PROJ, PART_WEIGHT), at, n);
-    struct graph_weight table =
-        graph_weight_columns(model_weight(b->m, -1, TENSOR_LAYERS_EMBD, PART_WEIGHT), at, n);
-    graph_value x = graph_matmul1(b->g, b->embedded, &proj, NULL);
-
-    x = graph_scale(b->g, x, 1.0f / sqrtf((float)b->hp->n_embd));
-    x = blk_rmsnorm(b, x, TENSOR_LAYERS_NORM, -1);
-    x = graph_add(b->g, x, graph_embed(b->g, &table, sqrtf((float)n)));
-    return blk_last(b, i, graph_scale(b->g, x, 1.0f / sqrtf(2.0f)));
-}
-
-static graph_value add_own(struct build *b, int i, graph_value x, graph_value own)
-{
-    graph_value h =
-        graph_matmul1(b->g, x, model_weight(b->m, i, TENSOR_LAYER_GATE, PART_WEIGHT), NULL);
-
-    h = graph_glu(b->g, OP_ACT_GELU, h, own);
-    h = graph_matmul1(b->g, h, model_weight(b->m, i, TENSOR_LAYER_PROJ, PART_WEIGHT), NULL);
-    return blk_add(b, x, blk_rmsnorm(b, h, TENSOR_LAYER_POST_NORM, i));
 }
 
 /* The dense part and the experts, each between norms of its own. */
@@ -140,7 +86,7 @@ static graph_value mixture(struct build *b, int i, graph_value x)
 static graph_value layer(struct build *b, int i, graph_value x)
 {
     const struct graph_weight *scale = model_weight(b->m, i, TENSOR_LAYER_SCALE, PART_WEIGHT);
-    graph_value own = b->hp->n_embd_layer ? own_embedding(b, i) : GRAPH_NONE;
+    graph_value own = b->hp->n_embd_layer ? blk_own_embedding(b, i) : GRAPH_NONE;
     graph_value h = blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i),
                                   &(struct blk_attention){.qk_norm = true, .v_norm = true});
 
@@ -151,7 +97,7 @@ static graph_value layer(struct build *b, int i, graph_value x)
         h = blk_ffn(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i), OP_ACT_GELU);
     x = blk_add(b, x, blk_rmsnorm(b, h, TENSOR_FFN_POST_NORM, i));
     if (own != GRAPH_NONE)
-        x = add_own(b, i, x, own);
+        x = blk_add(b, x, blk_own(b, i, x, own));
     return scale->t.fmt ? graph_scale_by(b->g, x, scale) : x;
 }
 
@@ -164,7 +110,7 @@ const struct arch arch_gemma4 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .kind = kind,
+    .kind = arch_kind_shared,
     .check = check,
     .layer = layer,
 };

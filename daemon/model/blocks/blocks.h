@@ -115,6 +115,8 @@ graph_value blk_shortconv_or_attention(struct build *b, int layer, graph_value x
 
 /* down(act(gate x) * up x); without a gate, down(act(up x)); the two may be one tensor, gate first. */
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);
+/* The same of what of the gate is above its mean by s deviations; nothing of the rest. */
+graph_value blk_ffn_above(struct build *b, int layer, graph_value x, enum op_act act, float s);
 /* The same by silu. */
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
 /* The same of the shared experts: they are one of their widths together. */
@@ -157,6 +159,25 @@ graph_value blk_leave(struct build *b, graph_value streams, graph_value y, graph
 /* One stream n times; streams as the output reads them. */
 graph_value blk_streams(struct build *b, graph_value x);
 graph_value blk_one_stream(struct build *b, graph_value streams);
+
+/*
+ * Alternating updates (Baykal et al. 2023, arXiv 2301.13310): streams of one
+ * row, the others by projections as long as it; what they become before a
+ * layer, which computes with the first; what its output makes of all; and their
+ * mean, again by projections as long as the first.
+ */
+graph_value blk_altup_split(struct build *b, graph_value x);
+graph_value blk_altup_predict(struct build *b, int layer, graph_value streams);
+graph_value blk_altup_correct(struct build *b, int layer, graph_value streams, graph_value first);
+graph_value blk_altup_mean(struct build *b, graph_value streams);
+
+/*
+ * Embeddings that each layer has (Gemma 3n): the layer's own of the batch's
+ * tokens, with what a projection of their embeddings adds, and what it makes of
+ * x through a gate, normed.
+ */
+graph_value blk_own_embedding(struct build *b, int layer);
+graph_value blk_own(struct build *b, int layer, graph_value x, graph_value own);
 
 struct blk_moe {
     bool normalise;              /* weights of the chosen experts sum to 1 */

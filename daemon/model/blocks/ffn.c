@@ -47,6 +47,15 @@ graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act)
     return ffn(b, layer, x, act, 0.0f, TENSOR_FFN_GATE, TENSOR_FFN_UP, TENSOR_FFN_DOWN);
 }
 
+graph_value blk_ffn_above(struct build *b, int layer, graph_value x, enum op_act act, float s)
+{
+    graph_value parts[2];
+
+    gate_and_up(b, layer, x, TENSOR_FFN_GATE, TENSOR_FFN_UP, parts);
+    return graph_matmul1(b->g, graph_glu(b->g, act, graph_above(b->g, parts[0], s), parts[1]),
+                         model_weight(b->m, layer, TENSOR_FFN_DOWN, PART_WEIGHT), NULL);
+}
+
 graph_value blk_swiglu(struct build *b, int layer, graph_value x)
 {
     return blk_ffn(b, layer, x, OP_ACT_SILU);

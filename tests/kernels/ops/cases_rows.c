@@ -400,7 +400,8 @@ int cases_ADD(int *ret_run)
 
 static double want_scale(const struct bed *b, int o, size_t r, size_t i)
 {
-    double factor = b->op.src[1].fmt ? (double)vec(b, 1, 0) : 1.0;
+    const struct tensor *w = &b->op.src[1];
+    double factor = w->fmt ? (double)vec(b, 1, w->n[0] == 1 ? 0 : i) : 1.0;
 
     (void)o;
     return (double)src(b, 0, r, i) * (double)b->op.p.scale.s * factor;
@@ -417,14 +418,17 @@ int cases_SCALE(int *ret_run)
 {
     int bad = 0;
 
-    for (int temperature = 0; temperature < 3; temperature++) {
+    for (int temperature = 0; temperature < 4; temperature++) {
         struct bed b = {.op = {.kind = OP_SCALE}, .nmse = 1e-13, .want = want_scale, .row_src = 1};
 
         b.op.p.scale.s = 0.22f;
         b.op.src[0] = bed_f32(&b, 333, 13);
         bed_out(&b, 0, 333, 13);
         b.run.rows = 13;
-        if (temperature) {
+        if (temperature == 3) {
+            snprintf(b.what, sizeof(b.what), "by column");
+            b.op.src[1] = bed_f32(&b, 333, 1);
+        } else if (temperature) {
             snprintf(b.what, sizeof(b.what), "by position");
             b.want = want_temperature;
             b.op.p.scale.temperature = 0.3f;

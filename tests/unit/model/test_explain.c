@@ -45,6 +45,13 @@ static const struct {
     {"gemma4", NULL, 256, 3 * 16 * 128, 0, 0,
      "0-2 attention (window 16), dense; 3-3 attention, dense; "
      "4-4 attention (window 16), dense; 5-5 attention, dense; "},
+    /* The last five of 25 layers read the keys and values of two earlier ones. */
+    {"gemma3n", "shared", 4 * 256, 16 * 16 * 256, 0, 0,
+     "0-3 attention (window 16), dense; 4-4 attention, dense; "
+     "5-8 attention (window 16), dense; 9-9 attention, dense; "
+     "10-13 attention (window 16), dense; 14-14 attention, dense; "
+     "15-18 attention (window 16), dense; 19-19 attention, dense; "
+     "20-23 attention (window 16), dense; 24-24 attention, dense; "},
     {"gemma4", "experts", 256, 2 * 16 * 128, 8, 2,
      "0-1 attention (window 16), experts, dense; 2-2 attention, experts, dense; "},
     /* A latent of 32 and a rotated key of 8; expanded 4 heads of 24 and 16; with keys of an indexer. */

@@ -1,0 +1,68 @@
+/* Alternating updates (Baykal et al. 2023, arXiv 2301.13310).  See blocks.h. */
+
+#include "daemon/model/blocks/blocks.h"
+
+static graph_value first_of(struct build *b, graph_value streams)
+{
+    size_t n = b->hp->n_embd;
+
+    return graph_slice(b->g, streams, 0, n, b->hp->n_streams * n);
+}
+
+static graph_value rest_of(struct build *b, graph_value streams)
+{
+    size_t n = b->hp->n_embd, all = b->hp->n_streams * n;
+
+    return graph_slice(b->g, streams, n, all - n, all);
+}
+
+graph_value blk_altup_split(struct build *b, graph_value x)
+{
+    const struct graph_weight *stack = model_weight(b->m, -1, TENSOR_ALTUP_PROJ, PART_WEIGHT);
+    struct graph_weight w = *stack;
+    size_t n = b->hp->n_embd;
+    graph_value rest;
+
+    /* One matrix for all of them: they have the same input. */
+    w.t = tensor_make(stack->t.fmt, stack->t.data, n, stack->t.n[1] * stack->t.n[2], 1, 1);
+    rest = graph_magnitude(b->g, graph_matmul1(b->g, x, &w, NULL), x);
+    return graph_join(b->g, x, n, rest, (b->hp->n_streams - 1) * n);
+}
+
+/* Numbers by which streams are mixed, as a small router has them of the first. */
+static graph_value shares_of(struct build *b, int layer, graph_value first, enum tensor_name name)
+{
+    graph_value x = blk_rmsnorm(b, first, TENSOR_ALTUP_ROUTER_NORM, layer);
+
+    x = graph_scale(b->g, x, 1.0f / (float)b->hp->n_embd);
+    x = graph_matmul1(b->g, x, model_weight(b->m, layer, TENSOR_ALTUP_ROUTER, PART_WEIGHT), NULL);
+    x = graph_softcap(b->g, x, 1.0f); /* tanh */
+    return graph_matmul1(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT), NULL);
+}
+
+graph_value blk_altup_predict(struct build *b, int layer, graph_value streams)
+{
+    graph_value shares = shares_of(b, layer, first_of(b, streams), TENSOR_ALTUP_PREDICT_COEF);
+
+    return graph_predict(b->g, streams, shares, b->hp->n_streams);
+}
+
+graph_value blk_altup_correct(struct build *b, int layer, graph_value streams, graph_value first)
+{
+    graph_value shares = shares_of(b, layer, first, TENSOR_ALTUP_CORRECT_COEF);
+
+    return graph_correct(b->g, streams, first, shares, b->hp->n_streams);
+}
+
+graph_value blk_altup_mean(struct build *b, graph_value streams)
+{
+    size_t n = b->hp->n_embd, n_rest = b->hp->n_streams - 1;
+    graph_value first = first_of(b, streams), sum = first;
+    graph_value rest = graph_heads(b->g, rest_of(b, streams),
+                                   model_weight(b->m, -1, TENSOR_ALTUP_UNEMBD_PROJ, PART_WEIGHT));
+
+    rest = graph_magnitude(b->g, rest, first);
+    for (size_t s = 0; s < n_rest; s++)
+        sum = graph_add(b->g, sum, graph_slice(b->g, rest, s * n, n, n_rest * n));
+    return graph_scale(b->g, sum, 1.0f / (float)b->hp->n_streams);
+}
