@@ -337,7 +337,7 @@ static int read_numbers(struct maker *k, struct err *err)
     write_keys(k);
     key_word(k, "block_count", true, word);
     for (long i = 0; i < MIN(strtol(word, NULL, 10), HPARAMS_MAX_LAYERS); i++) {
-        char text[32];
+        char text[48];
 
         snprintf(text, sizeof text, "blk.%ld.counted", i);
         gguf_writer_tensor(&w, text, 0, 1, &one, NULL);
