@@ -7,7 +7,7 @@
  * costs more than loading.  Every way every sum sees the same terms in the same
  * order, that of scalar/attn_scalar.h.
  *
- * A tier includes this after it has defined
+ * A tier includes this after its vector (columns.h tells of vec) and after it has defined
  *
  *   ATTN_KEYS             n_q queries take ATTN_KEYS / n_q keys at a time; at most 16
  *   ATTN_PANEL            keys of a panel
@@ -16,7 +16,7 @@
  *   attn_load_fn          elements of a row from d on, as the tier's vector
  *   attn_block            scores of n_q queries and ATTN_KEYS / n_q keys
  *   attn_fill_panel       keys into a panel
- *   attn_panel_scores     scores of n_q queries and the keys of a panel
+ *   attn_score            what is kept of a vector of sums of a panel until attn_weights
  *   attn_weights          the scores of one query to weights; its m and l
  *   attn_add_rows         weighted rows into some elements of n_q outputs
  *   attn_decode           some elements of a row to f32, padded with zeros to a multiple of sixteen
@@ -194,6 +194,58 @@ ATTN_INLINE void attn_ahead(const void *rows, size_t stride, size_t j, size_t n_
 
     for (uintptr_t to = at + bytes * (i + 1) / n, p = at + bytes * i / n; p < to; p += 64)
         __builtin_prefetch((const void *)p, 0, 2);
+}
+
+/*
+ * The scores of n_q queries, ATTN_PASS at most, and the keys of a panel, two
+ * vectors.  Partial sums come in the order in which the tree adds them: after
+ * turn t those of all pairs, fours … that it completes are added up, and wait
+ * for their sisters.
+ */
+ATTN_INLINE void attn_panel_scores(const struct attn *a, const float *query, size_t n_q,
+                                   const float *panel, float *s)
+{
+    _Alignas(64) float wait[4][ATTN_PASS][ATTN_PANEL];
+    size_t steps = attn_steps(a->head_dim), depth = 0;
+    vec lo[ATTN_PASS], hi[ATTN_PASS];
+
+#pragma GCC unroll 1
+    for (size_t t = 0; t < 16; t++) {
+        const float *key = panel + t * steps * ATTN_PANEL;
+
+        for (size_t i = 0; i < n_q; i++)
+            lo[i] = hi[i] = vec_zero();
+#pragma GCC unroll 1
+        for (size_t d = attn_turn[t]; d < a->head_dim; d += 16, key += ATTN_PANEL) {
+            vec kl = vec_loadu(key), kh = vec_loadu(key + VEC_WIDTH);
+
+            for (size_t i = 0; i < n_q; i++) {
+                vec q = vec_set1(query[i * a->q_stride + d]);
+
+                lo[i] = vec_fma(q, kl, lo[i]);
+                hi[i] = vec_fma(q, kh, hi[i]);
+            }
+        }
+#pragma GCC unroll 1
+        for (size_t done = t; done & 1; done >>= 1) {
+            depth--;
+            for (size_t i = 0; i < n_q; i++) {
+                lo[i] = vec_add(vec_loadu(wait[depth][i]), lo[i]);
+                hi[i] = vec_add(vec_loadu(wait[depth][i] + VEC_WIDTH), hi[i]);
+            }
+        }
+        if (t == 15)
+            break;
+        for (size_t i = 0; i < n_q; i++) {
+            vec_storeu(wait[depth][i], lo[i]);
+            vec_storeu(wait[depth][i] + VEC_WIDTH, hi[i]);
+        }
+        depth++;
+    }
+    for (size_t i = 0; i < n_q; i++) {
+        vec_storeu(s + i * KERNELS_CHUNK, attn_score(a, lo[i]));
+        vec_storeu(s + i * KERNELS_CHUNK + VEC_WIDTH, attn_score(a, hi[i]));
+    }
 }
 
 /* Scores of the queries from q on, to s. */

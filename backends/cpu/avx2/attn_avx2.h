@@ -11,6 +11,7 @@
 
 #include "backends/cpu/attn_panel.h"
 #include "backends/cpu/avx2/math_avx2.h"
+#include "backends/cpu/avx2/vec_avx2.h"
 #include "backends/cpu/kernels.h"
 
 #define ATTN_KEYS   4
@@ -248,56 +249,11 @@ ATTN_INLINE void attn_fill_panel(const struct attn *a, size_t j, struct attn_spa
         }
 }
 
-/*
- * The scores, before scale, of n_q queries, 6 at most, and the keys of a panel.
- * Partial sums come in the order in which the tree adds them: after turn t
- * those of all pairs, fours … that it completes are added up, and wait for
- * their sisters.
- */
-ATTN_INLINE void attn_panel_scores(const struct attn *a, const float *query, size_t n_q,
-                                   const float *panel, float *s)
+/* Scores wait unscaled for their weights. */
+ATTN_INLINE vec attn_score(const struct attn *a, vec v)
 {
-    _Alignas(64) float wait[4][6][ATTN_PANEL];
-    size_t steps = attn_steps(a->head_dim), depth = 0;
-    __m256 lo[6], hi[6];
-
-#pragma GCC unroll 1
-    for (size_t t = 0; t < 16; t++) {
-        const float *key = panel + t * steps * ATTN_PANEL;
-
-        for (size_t i = 0; i < n_q; i++)
-            lo[i] = hi[i] = _mm256_setzero_ps();
-#pragma GCC unroll 1
-        for (size_t d = attn_turn[t]; d < a->head_dim; d += 16, key += ATTN_PANEL) {
-            __m256 kl = _mm256_load_ps(key), kh = _mm256_load_ps(key + 8);
-
-            for (size_t i = 0; i < n_q; i++) {
-                __m256 q = _mm256_broadcast_ss(query + i * a->q_stride + d);
-
-                lo[i] = _mm256_fmadd_ps(q, kl, lo[i]);
-                hi[i] = _mm256_fmadd_ps(q, kh, hi[i]);
-            }
-        }
-#pragma GCC unroll 1
-        for (size_t done = t; done & 1; done >>= 1) {
-            depth--;
-            for (size_t i = 0; i < n_q; i++) {
-                lo[i] = _mm256_add_ps(_mm256_load_ps(wait[depth][i]), lo[i]);
-                hi[i] = _mm256_add_ps(_mm256_load_ps(wait[depth][i] + 8), hi[i]);
-            }
-        }
-        if (t == 15)
-            break;
-        for (size_t i = 0; i < n_q; i++) {
-            _mm256_store_ps(wait[depth][i], lo[i]);
-            _mm256_store_ps(wait[depth][i] + 8, hi[i]);
-        }
-        depth++;
-    }
-    for (size_t i = 0; i < n_q; i++) {
-        _mm256_store_ps(s + i * KERNELS_CHUNK, lo[i]);
-        _mm256_store_ps(s + i * KERNELS_CHUNK + 8, hi[i]);
-    }
+    (void)a;
+    return v;
 }
 
 #include "backends/cpu/attn_tiles.h"

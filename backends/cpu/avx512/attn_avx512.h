@@ -11,6 +11,7 @@
 
 #include "backends/cpu/attn_panel.h"
 #include "backends/cpu/avx512/math_avx512.h"
+#include "backends/cpu/avx512/vec_avx512.h"
 #include "backends/cpu/kernels.h"
 
 #define ATTN_KEYS   16
@@ -259,55 +260,9 @@ ATTN_INLINE void attn_fill_panel(const struct attn *a, size_t j, struct attn_spa
         attn_fill_keys(a, j, any, false, panel, load);
 }
 
-/*
- * The scores of n_q queries, 8 at most, and the keys of a panel.  Partial sums
- * come in the order in which the tree adds them: after turn t those of all
- * pairs, fours … that it completes are added up, and wait for their sisters.
- */
-ATTN_INLINE void attn_panel_scores(const struct attn *a, const float *query, size_t n_q,
-                                   const float *panel, float *s)
+ATTN_INLINE vec attn_score(const struct attn *a, vec v)
 {
-    _Alignas(64) float wait[4][8][ATTN_PANEL];
-    size_t steps = attn_steps(a->head_dim), depth = 0;
-    __m512 lo[8], hi[8];
-
-#pragma GCC unroll 1
-    for (size_t t = 0; t < 16; t++) {
-        const float *key = panel + t * steps * ATTN_PANEL;
-
-        for (size_t i = 0; i < n_q; i++)
-            lo[i] = hi[i] = _mm512_setzero_ps();
-#pragma GCC unroll 1
-        for (size_t d = attn_turn[t]; d < a->head_dim; d += 16, key += ATTN_PANEL) {
-            __m512 kl = _mm512_load_ps(key), kh = _mm512_load_ps(key + 16);
-
-            for (size_t i = 0; i < n_q; i++) {
-                __m512 q = _mm512_set1_ps(query[i * a->q_stride + d]);
-
-                lo[i] = _mm512_fmadd_ps(q, kl, lo[i]);
-                hi[i] = _mm512_fmadd_ps(q, kh, hi[i]);
-            }
-        }
-#pragma GCC unroll 1
-        for (size_t done = t; done & 1; done >>= 1) {
-            depth--;
-            for (size_t i = 0; i < n_q; i++) {
-                lo[i] = _mm512_add_ps(_mm512_load_ps(wait[depth][i]), lo[i]);
-                hi[i] = _mm512_add_ps(_mm512_load_ps(wait[depth][i] + 16), hi[i]);
-            }
-        }
-        if (t == 15)
-            break;
-        for (size_t i = 0; i < n_q; i++) {
-            _mm512_store_ps(wait[depth][i], lo[i]);
-            _mm512_store_ps(wait[depth][i] + 16, hi[i]);
-        }
-        depth++;
-    }
-    for (size_t i = 0; i < n_q; i++) {
-        _mm512_store_ps(s + i * KERNELS_CHUNK, attn_cap(a, lo[i]));
-        _mm512_store_ps(s + i * KERNELS_CHUNK + 16, attn_cap(a, hi[i]));
-    }
+    return attn_cap(a, v);
 }
 
 #include "backends/cpu/attn_tiles.h"

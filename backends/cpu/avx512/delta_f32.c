@@ -1,5 +1,6 @@
 /* The gated delta rule: a register holds the columns of a row of the state. */
-#include "backends/cpu/avx512/columns_avx512.h"
+#include "backends/cpu/avx512/vec_avx512.h"
+#include "backends/cpu/columns.h"
 
 KERNEL(delta, f32, avx512);
 
