@@ -102,11 +102,6 @@ static double experts_s(const struct forecast_input *in, double rows)
 
 /* -- what is read --------------------------------------------------------------------------- */
 
-static bool is_whole(const struct placement *p)
-{
-    return p->mode == PLACEMENT_ALL || p->mode == PLACEMENT_ROWS;
-}
-
 static double read_s(const struct forecast_input *in, double bytes)
 {
     return in->drive_rate > 0 ? bytes / in->drive_rate : 0;
@@ -139,9 +134,9 @@ static double decode_at(const struct forecast_input *in, double depth, struct fo
     double ram = gauge_ram_rate(in->gauge);
     double chosen = sum(w->experts) * used, missed = 0, dense_s, hits_s, rest_s, io, stream;
 
-    if (!is_whole(in->placement))
+    if (!placement_is_whole(in->placement))
         missed = chosen * (1 - in->hit_rate);
-    stream = is_whole(in->placement) ? 0 : (double)in->placement->stream_bytes;
+    stream = placement_is_whole(in->placement) ? 0 : (double)in->placement->stream_bytes;
     dense_s = seconds(in->gauge, w->dense, 1) +
               gauge_seconds(in->gauge, w->head, w->head_bytes, 1) + attention_s(in, depth, 1);
     hits_s = experts_s(in, 1);
@@ -171,7 +166,7 @@ static double chunk(const struct forecast_input *in, double rows, double depth,
     experts = experts_s(in, rows);
     dense_s += rows * w->row_bytes * in->gauge->row_byte_s;
     wait = (double)w->n_ops * in->gauge->op_s;
-    if (!is_whole(in->placement)) {
+    if (!placement_is_whole(in->placement)) {
         double there =
             w->n_units ? (double)in->placement->n_slots / (double)(w->n_units * w->n_experts) : 1;
 
@@ -205,7 +200,7 @@ static double prompt(const struct forecast_input *in, double tokens, struct fore
 void forecast(const struct forecast_input *in, struct forecast *ret)
 {
     struct forecast f = {.depth = MIN((size_t)FORECAST_DEPTH, in->n_ctx / 2)};
-    bool streams = !is_whole(in->placement);
+    bool streams = !placement_is_whole(in->placement);
     double s;
 
     if (!f.depth || !in->n_batch || gauge_ram_rate(in->gauge) <= 0 ||

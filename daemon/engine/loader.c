@@ -68,9 +68,8 @@ static int plan(const struct engine *e, struct model *m, struct model_options *o
 
 static bool good_enough(const struct model_plan *p)
 {
-    bool resident = p->placement.mode == PLACEMENT_ALL || p->placement.mode == PLACEMENT_ROWS;
-
-    return p->fits && resident && (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
+    return p->fits && placement_is_whole(&p->placement) &&
+           (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
 }
 
 /*

@@ -213,7 +213,7 @@ static double total(const double bytes[FORMAT_COUNT])
 static json_t *tiers_json(const struct outlook *o, const struct forecast *f, const struct hits *h)
 {
     const struct model_work *w = &o->work;
-    bool whole = o->placement.mode == PLACEMENT_ALL || o->placement.mode == PLACEMENT_ROWS;
+    bool whole = placement_is_whole(&o->placement);
     double chosen = w->n_experts ? total(w->experts) * (double)w->n_used / (double)w->n_experts : 0;
     double stream = whole ? 0 : (double)o->placement.stream_bytes;
     double hit = whole ? 1 : h->rate;
@@ -238,7 +238,7 @@ static json_t *side_json(const struct forecast_side *s)
 static void add_speed(struct engine *e, struct job *j)
 {
     struct outlook *o = j->outlook;
-    bool whole = o->placement.mode == PLACEMENT_ALL || o->placement.mode == PLACEMENT_ROWS;
+    bool whole = placement_is_whole(&o->placement);
     struct hits hits = hits_of(e, j);
     struct machine m = {0};
     struct forecast f;

@@ -12,6 +12,11 @@ const char *placement_mode_name(enum placement_mode m)
     return names[m];
 }
 
+bool placement_is_whole(const struct placement *p)
+{
+    return p->mode == PLACEMENT_ALL || p->mode == PLACEMENT_ROWS;
+}
+
 /* -- the order of drops --------------------------------------------------------------- */
 
 struct ranked {

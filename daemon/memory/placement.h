@@ -64,6 +64,9 @@ struct placement {
     size_t total_bytes;
 };
 
+/* Nothing but rows of tables is read once it is loaded. */
+bool placement_is_whole(const struct placement *p);
+
 /* Orders drops as the rounds want it: layer is set; n_layers as above. */
 void placement_order(struct placement_drop *drops, size_t n, size_t n_layers, size_t *ret_order);
 

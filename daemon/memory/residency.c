@@ -325,7 +325,7 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
     if (!r->has_placement)
         residency_plan(r, SIZE_MAX, &r->p);
     r->want_dropped = r->p.n_dropped;
-    r->whole = r->p.mode == PLACEMENT_ALL || r->p.mode == PLACEMENT_ROWS;
+    r->whole = placement_is_whole(&r->p);
     if (!r->whole)
         residency_know_drives(r); /* its buffers before what stays: the peak is then no higher */
     rc = charge_placement(r, err);

@@ -173,7 +173,7 @@ static int lengthen(struct fit *f, struct sizes *s, struct err *err)
     size_t most = s->fixed + f->bytes / BATCH_SHARE;
     int r = 0;
 
-    if (first.mode == PLACEMENT_ALL || first.mode == PLACEMENT_ROWS)
+    if (placement_is_whole(&first))
         return 0;
     while (2 * f->o.n_batch <= MIN(BATCH_STREAMING, f->o.n_ctx)) {
         struct fit longer = *f;

@@ -197,7 +197,7 @@ static void place(struct residency *r, size_t bytes, struct sizes *s)
     s->all = plus(s->fixed, p.total_bytes);
     if (bytes < s->all)
         residency_plan(r, bytes - MIN(bytes, s->fixed), &p);
-    whole = p.mode == PLACEMENT_ALL || p.mode == PLACEMENT_ROWS;
+    whole = placement_is_whole(&p);
     s->account[ACCOUNT_WEIGHTS] = p.dense_bytes + (whole ? p.slots_bytes : 0);
     s->account[ACCOUNT_CACHE] = whole ? 0 : p.slots_bytes;
     s->account[ACCOUNT_STAGING] = p.staging_bytes + loading;
