@@ -125,29 +125,50 @@ static void find_limit(struct forecast_side *s)
         s->limit = s->ram_s >= NEARLY * s->matrix_s ? LIMIT_MEMORY : LIMIT_COMPUTE;
 }
 
-/* -- decode --------------------------------------------------------------------------------- */
+/* -- bytes of a token ----------------------------------------------------------------------- */
 
-static double decode_at(const struct forecast_input *in, double depth, struct forecast_side *s)
+/* Of the experts that a token chooses. */
+static double chosen_bytes(const struct model_work *w)
+{
+    return w->n_experts ? sum(w->experts) * (double)w->n_used / (double)w->n_experts : 0;
+}
+
+static struct forecast_tiers tiers_at(const struct forecast_input *in, double depth)
 {
     const struct model_work *w = in->work;
-    double used = w->n_experts ? (double)w->n_used / (double)w->n_experts : 0;
-    double ram = gauge_ram_rate(in->gauge);
-    double chosen = sum(w->experts) * used, missed = 0, dense_s, hits_s, rest_s, io, stream;
+    bool whole = placement_is_whole(in->placement);
+    double stream = whole ? 0 : (double)in->placement->stream_bytes;
+    double hit = whole ? 1 : in->hit_rate, chosen = chosen_bytes(w);
 
-    if (!placement_is_whole(in->placement))
-        missed = chosen * (1 - in->hit_rate);
-    stream = placement_is_whole(in->placement) ? 0 : (double)in->placement->stream_bytes;
+    return (struct forecast_tiers){
+        .resident = sum(w->dense) + w->head_bytes - stream,
+        .streamed = stream,
+        .expert_hits = chosen * hit,
+        .expert_misses = chosen * (1 - hit),
+        .kv = kv_bytes(w, depth),
+    };
+}
+
+/* -- decode --------------------------------------------------------------------------------- */
+
+static double decode_at(const struct forecast_input *in, double depth,
+                        const struct forecast_tiers *t, struct forecast_side *s)
+{
+    const struct model_work *w = in->work;
+    double ram = gauge_ram_rate(in->gauge), missed = t->expert_misses;
+    double dense_s, hits_s, rest_s, io, stream;
+
     dense_s = seconds(in->gauge, w->dense, 1) +
               gauge_seconds(in->gauge, w->head, w->head_bytes, 1) + attention_s(in, depth, 1);
     hits_s = experts_s(in, 1);
     s->matrix_s = dense_s + hits_s;
-    s->ram_s = (sum(w->dense) + w->head_bytes + chosen + kv_bytes(w, depth)) / ram;
-    s->read_bytes = missed + stream;
+    s->ram_s = (sum(w->dense) + w->head_bytes + chosen_bytes(w) + t->kv) / ram;
+    s->read_bytes = missed + t->streamed;
     s->read_s = read_s(in, s->read_bytes);
     s->wait_s = (double)w->n_ops * in->gauge->op_s;
     if (missed > 0)
         s->wait_s += (double)w->n_units * LAYER_WAIT_S;
-    stream = read_s(in, stream) / STEADY;
+    stream = read_s(in, t->streamed) / STEADY;
     /* what streams is read all the while; what misses, while its layer's hits are computed */
     io = read_s(in, missed);
     rest_s = cpu_s(in, s->read_bytes) + s->wait_s;
@@ -203,12 +224,13 @@ void forecast(const struct forecast_input *in, struct forecast *ret)
     bool streams = !placement_is_whole(in->placement);
     double s;
 
+    f.tiers = tiers_at(in, (double)f.depth);
     if (!f.depth || !in->n_batch || gauge_ram_rate(in->gauge) <= 0 ||
         (streams && in->drive_rate <= 0)) {
         *ret = f;
         return;
     }
-    s = decode_at(in, (double)f.depth, &f.decode);
+    s = decode_at(in, (double)f.depth, &f.tiers, &f.decode);
     f.decode.per_s = s > 0 ? 1 / s : 0;
     s = prompt(in, (double)f.depth, &f.prefill);
     f.prefill.per_s = s > 0 ? (double)f.depth / s : 0;

@@ -44,8 +44,16 @@ struct forecast_side {
     enum forecast_limit limit;
 };
 
+/* Bytes that a token of decode takes, by where they come from: told even where no speed is known. */
+struct forecast_tiers {
+    double resident, streamed; /* weights that every token takes */
+    double expert_hits, expert_misses;
+    double kv;
+};
+
 struct forecast {
     size_t depth;
+    struct forecast_tiers tiers;
     struct forecast_side decode, prefill;
 };
 

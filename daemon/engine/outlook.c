@@ -200,29 +200,10 @@ static void know_drive(struct engine *e, const char *path, struct machine *m)
 
 /* -- the answer ------------------------------------------------------------------------------------ */
 
-static double total(const double bytes[FORMAT_COUNT])
+static json_t *tiers_json(const struct forecast_tiers *t)
 {
-    double n = 0;
-
-    for (int f = 0; f < FORMAT_COUNT; f++)
-        n += bytes[f];
-    return n;
-}
-
-/* Bytes that a token takes, by where they come from. */
-static json_t *tiers_json(const struct outlook *o, const struct forecast *f, const struct hits *h)
-{
-    const struct model_work *w = &o->work;
-    bool whole = placement_is_whole(&o->placement);
-    double chosen = w->n_experts ? total(w->experts) * (double)w->n_used / (double)w->n_experts : 0;
-    double stream = whole ? 0 : (double)o->placement.stream_bytes;
-    double hit = whole ? 1 : h->rate;
-    double seen = (double)MIN(f->depth, w->window);
-
-    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "resident",
-                     total(w->dense) + w->head_bytes - stream, "streamed", stream, "expert_hits",
-                     chosen * hit, "expert_misses", chosen * (1 - hit), "kv",
-                     w->kv_bytes * (double)f->depth + w->kv_window_bytes * seen);
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "resident", t->resident, "streamed", t->streamed,
+                     "expert_hits", t->expert_hits, "expert_misses", t->expert_misses, "kv", t->kv);
 }
 
 static json_t *side_json(const struct forecast_side *s)
@@ -258,7 +239,7 @@ static void add_speed(struct engine *e, struct job *j)
              &f);
     speed = json_pack("{s:I, s:o, s:o, s:o, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
                       side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token",
-                      tiers_json(o, &f, &hits), "ram_mb_per_s",
+                      tiers_json(&f.tiers), "ram_mb_per_s",
                       gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
                       m.drive_rate / 1e6, "measured_now", m.measured_now);
     if (o->info.pooling) /* it writes nothing */
