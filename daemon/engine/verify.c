@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "common/alloc.h"
+#include "common/file.h"
 #include "common/json.h"
 #include "common/sha256.h"
 #include "daemon/engine/describe.h"
@@ -160,26 +160,6 @@ static void end_tensor(struct verify *v, const struct gguf_tensor *t)
 
 /* -- reading ------------------------------------------------------------------------------- */
 
-static int read_whole(const struct verify *v, size_t n, struct err *err)
-{
-    size_t got = 0;
-
-    while (got < n) {
-        ssize_t r = pread(gguf_fd(v->g, v->part), v->chunk + got, n - got, (off_t)(v->at + got));
-
-        if (r < 0 && errno == EINTR)
-            continue;
-        if (r < 0)
-            return err_set_errno(err, ERR_IO, errno, "cannot read '%s' at byte %llu",
-                                 gguf_path(v->g, v->part), (unsigned long long)(v->at + got));
-        if (r == 0)
-            return err_set(err, ERR_IO, "'%s' has become shorter while it was read",
-                           gguf_path(v->g, v->part));
-        got += (size_t)r;
-    }
-    return 0;
-}
-
 /* Whole blocks of the tensor that stands here, or what is between tensors. */
 static size_t next_bytes(const struct verify *v, const struct gguf_tensor **ret_tensor)
 {
@@ -200,7 +180,8 @@ static int read_on(struct verify *v, size_t *ret_n, struct err *err)
 {
     const struct gguf_tensor *t;
     size_t n = next_bytes(v, &t);
-    int r = read_whole(v, n, err);
+    int r = file_pread_all(gguf_fd(v->g, v->part), v->chunk, n, (off_t)v->at,
+                           gguf_path(v->g, v->part), err);
 
     if (r < 0)
         return r;
