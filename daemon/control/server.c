@@ -21,16 +21,9 @@
 static int charge(struct peer *p, struct err *err)
 {
     size_t held = p->in.cap + evbuffer_get_length(bufferevent_get_output(p->bev));
-    size_t want = held / CHARGE_STEP * CHARGE_STEP;
-    int r = 0;
 
-    if (want > p->charged)
-        r = engine_charge(p->control->engine, want - p->charged, "a control connection", err);
-    else
-        engine_discharge(p->control->engine, p->charged - want);
-    if (r >= 0)
-        p->charged = want;
-    return r;
+    return engine_charge_steps(p->control->engine, &p->charged, held, CHARGE_STEP,
+                               "a control connection", err);
 }
 
 static void peer_free(struct peer *p)

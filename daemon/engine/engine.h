@@ -239,6 +239,12 @@ void engine_aside(struct engine *e, void (*work)(void *arg), void (*done)(void *
 /* Bytes of requests that are still being read or parsed, in the same account; ERR_NOMEM. */
 int engine_charge(struct engine *e, size_t bytes, const char *who, struct err *err);
 void engine_discharge(struct engine *e, size_t bytes);
+/*
+ * *held becomes bytes, rounded down to whole steps, so that small things are free and the ledger is
+ * not asked for each byte; ERR_NOMEM leaves it as it was.
+ */
+int engine_charge_steps(struct engine *e, size_t *held, size_t bytes, size_t step, const char *who,
+                        struct err *err);
 
 struct request_info {
     uint64_t id;

@@ -113,15 +113,10 @@ static void replace_error_page(struct evbuffer *b)
 /* An answer that a slow reader leaves here is memory as any other. */
 static void charge_output(struct connection *c, size_t len)
 {
-    size_t want = len / CHARGE_OUT_STEP * CHARGE_OUT_STEP;
-    struct engine *e = c->http->engine;
+    int r = engine_charge_steps(c->http->engine, &c->charged_out, len, CHARGE_OUT_STEP,
+                                "an answer that is not read", NULL);
 
-    if (want <= c->charged_out) {
-        engine_discharge(e, c->charged_out - want);
-        c->charged_out = want;
-    } else if (engine_charge(e, want - c->charged_out, "an answer that is not read", NULL) == 0) {
-        c->charged_out = want;
-    } else if (!c->overfull && c->http->sweep) {
+    if (r < 0 && !c->overfull && c->http->sweep) {
         c->overfull = true;
         event_active(c->http->sweep, EV_TIMEOUT, 0);
     }
