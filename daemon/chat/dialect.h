@@ -90,6 +90,11 @@ void split_skip_space(struct chat_split *s);
  */
 int split_accept(struct chat_split *s, const char *marker, bool at_end);
 /*
+ * Consumes white space and the marker that ends calls.  Without the marker they stand all the same:
+ * they are whole.
+ */
+enum call_step split_close(struct chat_split *s, const char *marker, bool at_end);
+/*
  * Offset of the first of the NULL-terminated markers in held, and which one;
  * or -1, and *ret_safe is how many bytes surely stand before one.
  */

@@ -83,6 +83,12 @@ int split_accept(struct chat_split *s, const char *marker, bool at_end)
     return !at_end && view_starts(want, held) ? 0 : -1;
 }
 
+enum call_step split_close(struct chat_split *s, const char *marker, bool at_end)
+{
+    split_skip_space(s);
+    return split_accept(s, marker, at_end) == 0 ? CALL_MORE : CALL_DONE;
+}
+
 /* How many bytes at the end of held are the beginning of marker. */
 static size_t partial(struct view held, struct view marker)
 {

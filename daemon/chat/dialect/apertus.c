@@ -84,9 +84,7 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
         case ARGUMENTS: step = step_arguments(s, at_end); break;
         case BRACE: step = step_marker(s, "}", NEXT, at_end); break;
         case NEXT: step = step_next(s, at_end); break;
-        default:
-            split_skip_space(s);
-            return split_accept(s, "<|tools_suffix|>", at_end) == 0 ? CALL_MORE : CALL_DONE;
+        default: return split_close(s, "<|tools_suffix|>", at_end);
         }
         if (step != CALL_MORE || split_phase(s) == before)
             return step;

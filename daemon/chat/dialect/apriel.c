@@ -66,9 +66,7 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
         case LIST: step = step_list(s, at_end); break;
         case ROW: step_row(s); break;
         case OBJECT: step = step_object(s, at_end); break;
-        default:
-            split_skip_space(s);
-            return split_accept(s, "</tool_calls>", at_end) == 0 ? CALL_MORE : CALL_DONE;
+        default: return split_close(s, "</tool_calls>", at_end);
         }
         if (step != CALL_MORE || split_phase(s) == before)
             return step;

@@ -34,8 +34,7 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
             return step;
         split_set_phase(s, CLOSE);
     }
-    split_skip_space(s);
-    return split_accept(s, "<|END_ACTION|>", at_end) == 0 ? CALL_MORE : CALL_DONE;
+    return split_close(s, "<|END_ACTION|>", at_end);
 }
 
 const struct chat_dialect chat_dialect_command_r = {

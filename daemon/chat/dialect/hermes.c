@@ -23,9 +23,7 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
             return step;
         split_set_phase(s, CLOSE);
     }
-    split_skip_space(s);
-    /* Without the closing tag the call stands all the same: its object is whole. */
-    return split_accept(s, "</tool_call>", at_end) == 0 ? CALL_MORE : CALL_DONE;
+    return split_close(s, "</tool_call>", at_end);
 }
 
 const struct chat_dialect chat_dialect_hermes = {

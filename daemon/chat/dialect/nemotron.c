@@ -30,8 +30,7 @@ static enum call_step call(struct chat_split *s, size_t which, bool at_end)
             return step;
         split_set_phase(s, CLOSE);
     }
-    split_skip_space(s);
-    return split_accept(s, "</TOOLCALL>", at_end) == 0 ? CALL_MORE : CALL_DONE;
+    return split_close(s, "</TOOLCALL>", at_end);
 }
 
 const struct chat_dialect chat_dialect_nemotron = {
