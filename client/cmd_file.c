@@ -142,9 +142,7 @@ static const char *routing_text(const json_t *speed)
     const char *from = text_of(speed, "hit_rate_from");
 
     if (strcmp(from, "running") == 0 || strcmp(from, "recorded") == 0)
-        return format_text("%s of this model, %.0f tokens",
-                           *from == 'r' && from[1] == 'u' ? "by the running curve"
-                                                          : "by the recorded curve",
+        return format_text("by the %s curve of this model, %.0f tokens", from,
                            number_of(speed, "hit_rate_tokens"));
     return "as if routing were even";
 }
