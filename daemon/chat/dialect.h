@@ -101,6 +101,16 @@ enum call_step split_close(struct chat_split *s, const char *marker, bool at_end
 ptrdiff_t split_find(const struct chat_split *s, const char *const *markers, size_t *ret_which,
                      size_t *ret_safe);
 
+/* -- answers that are a row of messages, each behind a header -------------- */
+
+/* 1: held begins with one of the NULL-terminated markers.  0: it may still.  -1: it does not. */
+int split_begins(const struct chat_split *s, const char *const *markers, bool at_end);
+/*
+ * 1: *ret_header stood before marker; both are consumed.  0: more is needed; at the end a header
+ * that was cut off is dropped.  -1: it is too long for one, and its first byte was given as content.
+ */
+int split_header(struct chat_split *s, const char *marker, bool at_end, struct view *ret_header);
+
 /* -- calls written as JSON (call_json.c) --------------------------------- */
 
 /*

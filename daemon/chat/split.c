@@ -10,6 +10,9 @@
 #include "common/alloc.h"
 #include "daemon/chat/chat_priv.h"
 
+/* Bytes of a message's header: more is text in which no message begins. */
+#define MAX_HEADER 192
+
 static const struct chat_think thinks[] = {
     {.open = "<think>", .close = "</think>"},
     {.open = "[THINK]", .close = "[/THINK]", .special = true},
@@ -118,6 +121,46 @@ ptrdiff_t split_find(const struct chat_split *s, const char *const *markers, siz
     }
     *ret_safe = first < 0 ? held.len - back : (size_t)first;
     return first;
+}
+
+int split_begins(const struct chat_split *s, const char *const *markers, bool at_end)
+{
+    struct view held = split_held(s);
+
+    if (held.len == 0)
+        return 0;
+    for (; *markers; markers++) {
+        struct view marker = view_of(*markers);
+
+        if (view_starts(held, marker))
+            return 1;
+        if (!at_end && view_starts(marker, held))
+            return 0;
+    }
+    return -1;
+}
+
+int split_header(struct chat_split *s, const char *marker, bool at_end, struct view *ret_header)
+{
+    const char *const markers[] = {marker, NULL};
+    size_t which, safe;
+    ptrdiff_t at = split_find(s, markers, &which, &safe);
+    struct view held = split_held(s);
+
+    if (at > MAX_HEADER || (at < 0 && held.len > MAX_HEADER + strlen(marker))) {
+        /* Text without a message; its own marker would be found again. */
+        split_content(s, view_sub(held, 0, 1));
+        split_consume(s, 1);
+        return -1;
+    }
+    if (at < 0) {
+        if (at_end)
+            split_consume(s, held.len);
+        return 0;
+    }
+    *ret_header = view_sub(held, 0, (size_t)at);
+    split_consume(s, (size_t)at + strlen(marker));
+    return 1;
 }
 
 int split_phase(const struct chat_split *s)

@@ -7,8 +7,6 @@
 
 #include "daemon/chat/dialect.h"
 
-#define MAX_HEADER 192
-
 static bool detect(struct view template_text)
 {
     return view_has(template_text, "<|channel|>") && view_has(template_text, "<|message|>");
@@ -32,63 +30,33 @@ static struct view addressee(struct view header)
     return view_sub(name, 0, n);
 }
 
-static bool has(struct view header, const char *word)
-{
-    return view_find(header, view_of(word), 0) >= 0;
-}
-
 /* The prompt ends with the role, so an answer begins with a channel or an addressee; else it has no header. */
 static bool step_first(struct chat_split *s, bool at_end)
 {
     static const char *const begins[] = {"<|channel|>", "<|start|>", " to=", NULL};
-    struct view held = split_held(s);
+    int is = split_begins(s, begins, at_end);
 
-    if (held.len == 0)
-        return false;
-    for (size_t i = 0; begins[i]; i++) {
-        struct view begin = view_of(begins[i]);
-
-        if (view_starts(held, begin)) {
-            split_set_phase(s, HEADER);
-            return true;
-        }
-        if (!at_end && view_starts(begin, held))
-            return false;
-    }
-    split_set_phase(s, CONTENT);
-    return true;
+    if (is != 0)
+        split_set_phase(s, is > 0 ? HEADER : CONTENT);
+    return is != 0;
 }
 
 static bool step_header(struct chat_split *s, bool at_end)
 {
-    static const char *const message[] = {"<|message|>", NULL};
-    size_t which, safe;
-    ptrdiff_t at = split_find(s, message, &which, &safe);
-    struct view held = split_held(s);
     struct view header, name;
+    int is = split_header(s, "<|message|>", at_end, &header);
 
-    if (at > MAX_HEADER || (at < 0 && held.len > MAX_HEADER + strlen(message[0]))) {
-        /* Text without a message; its own marker would be found again. */
-        split_content(s, view_sub(held, 0, 1));
-        split_consume(s, 1);
+    if (is < 0)
         split_set_phase(s, CONTENT);
-        return true;
-    }
-    if (at < 0) {
-        /* A header that was cut off is no content. */
-        if (at_end)
-            split_consume(s, held.len);
-        return false;
-    }
-    header = view_sub(held, 0, (size_t)at);
+    if (is <= 0)
+        return is < 0;
     name = addressee(header);
     if (name.len && split_tools(s)) {
         split_begin_call(s, name);
         split_set_phase(s, CALL);
     } else {
-        split_set_phase(s, has(header, "analysis") ? REASONING : CONTENT);
+        split_set_phase(s, view_has(header, "analysis") ? REASONING : CONTENT);
     }
-    split_consume(s, (size_t)at + strlen(message[0]));
     return true;
 }
 

@@ -6,8 +6,7 @@
 
 #include "daemon/chat/dialect.h"
 
-#define MESSAGE    "<|message|>"
-#define MAX_HEADER 192
+#define MESSAGE "<|message|>"
 
 static const struct tag_syntax syntax = {
     .call_open = "<atem:invoke name=\"",
@@ -30,45 +29,21 @@ enum { FIRST, HEADER, CONTENT, REASONING, CALLS };
 static bool step_first(struct chat_split *s, bool at_end)
 {
     static const char *const begins[] = {" to=", MESSAGE, "<|start|>", NULL};
-    struct view held = split_held(s);
+    int is = split_begins(s, begins, at_end);
 
-    for (size_t i = 0; held.len && begins[i]; i++) {
-        if (view_starts(held, view_of(begins[i]))) {
-            split_set_part(s, HEADER);
-            return true;
-        }
-        if (!at_end && view_starts(view_of(begins[i]), held))
-            return false;
-    }
-    if (held.len)
-        split_set_part(s, CONTENT);
-    return held.len > 0;
+    if (is != 0)
+        split_set_part(s, is > 0 ? HEADER : CONTENT);
+    return is != 0;
 }
 
 static bool step_header(struct chat_split *s, bool at_end)
 {
-    static const char *const message[] = {MESSAGE, NULL};
-    size_t which, safe;
-    ptrdiff_t at = split_find(s, message, &which, &safe);
-    struct view held = split_held(s);
-    bool self;
+    struct view header;
+    int is = split_header(s, MESSAGE, at_end, &header);
 
-    if (at > MAX_HEADER || (at < 0 && held.len > MAX_HEADER + strlen(MESSAGE))) {
-        /* Text without a message; its own marker would be found again. */
-        split_content(s, view_sub(held, 0, 1));
-        split_consume(s, 1);
-        split_set_part(s, CONTENT);
-        return true;
-    }
-    if (at < 0) {
-        if (at_end) /* a header that was cut off is no content */
-            split_consume(s, held.len);
-        return false;
-    }
-    self = view_has(view_sub(held, 0, (size_t)at), "to=self");
-    split_set_part(s, self ? REASONING : CONTENT);
-    split_consume(s, (size_t)at + strlen(MESSAGE));
-    return true;
+    if (is != 0)
+        split_set_part(s, is > 0 && view_has(header, "to=self") ? REASONING : CONTENT);
+    return is != 0;
 }
 
 /* Up to the end of the message, or to calls in it. */
