@@ -369,15 +369,23 @@ static bool check_HYPER_IN(const struct op *op, struct err *err)
            check_rows(op, &op->dst[0], width, "the output", err);
 }
 
-static bool check_HYPER_OUT(const struct op *op, struct err *err)
+/* HYPER_OUT, CORRECT: all streams take of one row, by so many shares. */
+static bool check_into_streams(const struct op *op, size_t shares, struct err *err)
 {
     size_t n = op->p.hyper.n, width = op->src[1].n[0];
 
     NEED(n >= 1 && n <= OP_MAX_STREAMS, "%zu streams; there may be 1 to %d", n, OP_MAX_STREAMS);
     return check_rows(op, &op->src[0], n * width, "the streams", err) &&
            check_rows(op, &op->src[1], width, "the input", err) &&
-           check_rows(op, &op->src[2], n * (n + 2), "the shares", err) &&
+           check_rows(op, &op->src[2], shares, "the shares", err) &&
            check_rows(op, &op->dst[0], n * width, "the output", err);
+}
+
+static bool check_HYPER_OUT(const struct op *op, struct err *err)
+{
+    size_t n = op->p.hyper.n;
+
+    return check_into_streams(op, n * (n + 2), err);
 }
 
 static bool check_PREDICT(const struct op *op, struct err *err)
@@ -392,13 +400,7 @@ static bool check_PREDICT(const struct op *op, struct err *err)
 
 static bool check_CORRECT(const struct op *op, struct err *err)
 {
-    size_t n = op->p.hyper.n, width = op->src[1].n[0];
-
-    NEED(n >= 1 && n <= OP_MAX_STREAMS, "%zu streams; there may be 1 to %d", n, OP_MAX_STREAMS);
-    return check_rows(op, &op->src[0], n * width, "the streams", err) &&
-           check_rows(op, &op->src[1], width, "the input", err) &&
-           check_rows(op, &op->src[2], n, "the shares", err) &&
-           check_rows(op, &op->dst[0], n * width, "the output", err);
+    return check_into_streams(op, op->p.hyper.n, err);
 }
 
 static bool check_MAGNITUDE(const struct op *op, struct err *err)

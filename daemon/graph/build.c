@@ -447,19 +447,26 @@ graph_value graph_hyper_in(struct graph *g, graph_value streams, graph_value mix
     return y;
 }
 
-graph_value graph_hyper_out(struct graph *g, graph_value streams, graph_value y, graph_value mix,
-                            unsigned n)
+/* All streams take of y, by shares; cut to its rows. */
+static graph_value into_streams(struct graph *g, enum op_kind kind, graph_value streams,
+                                graph_value y, graph_value shares, unsigned n)
 {
     struct node *node;
     graph_value z;
 
     streams = graph_like(g, streams, y);
-    mix = graph_like(g, mix, y);
-    z = map_value(g, OP_HYPER_OUT, streams, g->values[streams].width, &node);
+    shares = graph_like(g, shares, y);
+    z = map_value(g, kind, streams, g->values[streams].width, &node);
     put_src(g, node, 1, y);
-    put_src(g, node, 2, mix);
+    put_src(g, node, 2, shares);
     node->op.p.hyper.n = n;
     return z;
+}
+
+graph_value graph_hyper_out(struct graph *g, graph_value streams, graph_value y, graph_value mix,
+                            unsigned n)
+{
+    return into_streams(g, OP_HYPER_OUT, streams, y, mix, n);
 }
 
 graph_value graph_predict(struct graph *g, graph_value streams, graph_value shares, unsigned n)
@@ -475,15 +482,7 @@ graph_value graph_predict(struct graph *g, graph_value streams, graph_value shar
 graph_value graph_correct(struct graph *g, graph_value streams, graph_value first,
                           graph_value shares, unsigned n)
 {
-    struct node *node;
-    graph_value y;
-
-    streams = graph_like(g, streams, first);
-    y = map_value(g, OP_CORRECT, streams, g->values[streams].width, &node);
-    put_src(g, node, 1, first);
-    put_src(g, node, 2, shares);
-    node->op.p.hyper.n = n;
-    return y;
+    return into_streams(g, OP_CORRECT, streams, first, shares, n);
 }
 
 graph_value graph_magnitude(struct graph *g, graph_value x, graph_value y)
