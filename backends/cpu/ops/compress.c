@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "backends/cpu/ops/elementwise.h"
+#include "backends/cpu/ops/kv_store.h"
 #include "backends/cpu/ops/rope_table.h"
 #include "common/alloc.h"
 
@@ -83,20 +84,13 @@ static void walk(const struct op *op, const struct part *p, size_t j, struct pas
 
 static void store(const struct op *op, const struct part *p, size_t j, float *key)
 {
-    const struct tensor *cache = &op->src[SRC_CACHE];
     const struct op_compress_params *o = &op->p.compress;
-    encode_fn *encode = p->k->encode[format_id_of(cache->fmt)];
     float cs[KERNELS_HEAD_MAX];
 
     rope_table_row(&o->rope, j * o->group, cs);
     (o->rope.type == OP_ROPE_NEOX ? p->k->rope_neox : p->k->rope)(key + o->dim - o->rope.n_dims, cs,
                                                                   o->rope.n_dims);
-    if (!encode)
-        encode = cache->fmt->from_f32;
-    encode(key,
-           (char *)cache->data + j / KERNELS_CHUNK * cache->stride[3] +
-               j % KERNELS_CHUNK * cache->stride[1],
-           o->dim);
+    kv_store_row(p->k, key, &op->src[SRC_CACHE], j);
 }
 
 static void make_key(const struct op *op, const struct part *p, size_t j)

@@ -1,8 +1,7 @@
 /* KV_STORE: encodes the new keys and values into the caches, head by head. */
-#include "backends/cpu/cpu.h"
+#include "backends/cpu/ops/kv_store.h"
 
-static void store_row(const struct kernels *k, const struct tensor *rows,
-                      const struct tensor *cache, size_t r, size_t pos)
+void kv_store_row(const struct kernels *k, const float *row, const struct tensor *cache, size_t pos)
 {
     encode_fn *encode = k->encode[format_id_of(cache->fmt)];
     size_t dim = cache->n[0];
@@ -13,7 +12,7 @@ static void store_row(const struct kernels *k, const struct tensor *rows,
     if (!encode)
         encode = cache->fmt->from_f32;
     for (size_t h = 0; h < cache->n[2]; h++)
-        encode(tensor_f32(rows, r) + h * dim, at + h * cache->stride[2], dim);
+        encode(row + h * dim, at + h * cache->stride[2], dim);
 }
 
 static void run(const struct op *op, const struct part *p)
@@ -22,9 +21,9 @@ static void run(const struct op *op, const struct part *p)
 
     part_rows(p, &from, &to);
     for (size_t r = from; r < to; r++) {
-        store_row(p->k, &op->src[0], &op->src[2], r, p->run->pos + r);
+        kv_store_row(p->k, tensor_f32(&op->src[0], r), &op->src[2], p->run->pos + r);
         if (op->src[1].fmt)
-            store_row(p->k, &op->src[1], &op->src[3], r, p->run->pos + r);
+            kv_store_row(p->k, tensor_f32(&op->src[1], r), &op->src[3], p->run->pos + r);
     }
 }
 
