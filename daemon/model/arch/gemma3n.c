@@ -82,10 +82,10 @@ static int check(struct hparams *hp, struct err *err)
 static graph_value attend(struct build *b, int i, graph_value x)
 {
     graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
-    graph_value low = graph_matmul1(b->g, blk_last(b, i, h),
-                                    model_weight(b->m, i, TENSOR_LAUREL_L, PART_WEIGHT), NULL);
+    graph_value low =
+        graph_matmul1(b->g, blk_last(b, i, h), blk_weight(b, i, TENSOR_LAUREL_L), NULL);
 
-    low = graph_matmul1(b->g, low, model_weight(b->m, i, TENSOR_LAUREL_R, PART_WEIGHT), NULL);
+    low = graph_matmul1(b->g, low, blk_weight(b, i, TENSOR_LAUREL_R), NULL);
     low = graph_add(b->g, blk_rmsnorm(b, low, TENSOR_LAUREL_POST_NORM, i), h);
     h = blk_attention(b, i, h, &(struct blk_attention){.qk_norm = true, .v_norm = true});
     x = graph_add(b->g, x, blk_rmsnorm(b, h, TENSOR_ATTN_POST_NORM, i));
@@ -107,8 +107,7 @@ static graph_value add_own(struct build *b, int i, graph_value streams, graph_va
     size_t n = b->hp->n_embd, all = b->hp->n_streams * n;
     graph_value first = graph_slice(b->g, streams, 0, n, all);
     graph_value rest = graph_slice(b->g, streams, n, all - n, all);
-    graph_value h =
-        graph_scale_by(b->g, first, model_weight(b->m, i, TENSOR_ALTUP_CORRECT_SCALE, PART_WEIGHT));
+    graph_value h = graph_scale_by(b->g, first, blk_weight(b, i, TENSOR_ALTUP_CORRECT_SCALE));
     graph_value more;
 
     h = more = blk_own(b, i, h, own);

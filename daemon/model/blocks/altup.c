@@ -18,7 +18,7 @@ static graph_value rest_of(struct build *b, graph_value streams)
 
 graph_value blk_altup_split(struct build *b, graph_value x)
 {
-    const struct graph_weight *stack = model_weight(b->m, -1, TENSOR_ALTUP_PROJ, PART_WEIGHT);
+    const struct graph_weight *stack = blk_weight(b, -1, TENSOR_ALTUP_PROJ);
     struct graph_weight w = *stack;
     size_t n = b->hp->n_embd;
     graph_value rest;
@@ -35,9 +35,9 @@ static graph_value shares_of(struct build *b, int layer, graph_value first, enum
     graph_value x = blk_rmsnorm(b, first, TENSOR_ALTUP_ROUTER_NORM, layer);
 
     x = graph_scale(b->g, x, 1.0f / (float)b->hp->n_embd);
-    x = graph_matmul1(b->g, x, model_weight(b->m, layer, TENSOR_ALTUP_ROUTER, PART_WEIGHT), NULL);
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_ALTUP_ROUTER), NULL);
     x = graph_softcap(b->g, x, 1.0f); /* tanh */
-    return graph_matmul1(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT), NULL);
+    return graph_matmul1(b->g, x, blk_weight(b, layer, name), NULL);
 }
 
 graph_value blk_altup_predict(struct build *b, int layer, graph_value streams)
@@ -58,8 +58,8 @@ graph_value blk_altup_mean(struct build *b, graph_value streams)
 {
     size_t n = b->hp->n_embd, n_rest = b->hp->n_streams - 1;
     graph_value first = first_of(b, streams), sum = first;
-    graph_value rest = graph_heads(b->g, rest_of(b, streams),
-                                   model_weight(b->m, -1, TENSOR_ALTUP_UNEMBD_PROJ, PART_WEIGHT));
+    graph_value rest =
+        graph_heads(b->g, rest_of(b, streams), blk_weight(b, -1, TENSOR_ALTUP_UNEMBD_PROJ));
 
     rest = graph_magnitude(b->g, rest, first);
     for (size_t s = 0; s < n_rest; s++)

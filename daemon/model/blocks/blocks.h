@@ -26,6 +26,13 @@ struct build {
     graph_value rope_swa; /* those of the layers with a window */
 };
 
+/* Of the layer (−1: outside); absent where the file has none. */
+static inline const struct graph_weight *blk_weight(const struct build *b, int layer,
+                                                    enum tensor_name name)
+{
+    return model_weight(b->m, layer, name, PART_WEIGHT);
+}
+
 /*
  * Embedded tokens, scaled, with the rows of their positions and of the first
  * token type where the file has such tables, normed where it has a norm for

@@ -4,11 +4,6 @@
 
 #include "daemon/model/blocks/blocks.h"
 
-static const struct graph_weight *weight(struct build *b, int layer, enum tensor_name name)
-{
-    return model_weight(b->m, layer, name, PART_WEIGHT);
-}
-
 /* Rates and steps of each head, by two matrices or one that has them key head by key head. */
 static void rates_and_steps(struct build *b, int layer, graph_value x, bool in_one,
                             graph_value ret[2])
@@ -16,15 +11,15 @@ static void rates_and_steps(struct build *b, int layer, graph_value x, bool in_o
     size_t n = b->hp->ssm_rank / b->hp->ssm_groups;
 
     if (in_one) {
-        graph_value ba = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SSM_BA), NULL);
+        graph_value ba = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_SSM_BA), NULL);
 
         ret[0] = graph_slice(b->g, ba, 0, n, 2 * n);
         ret[1] = graph_slice(b->g, ba, n, n, 2 * n);
         return;
     }
     graph_matmul(b->g, x, 2,
-                 (const struct graph_weight *[]){weight(b, layer, TENSOR_SSM_BETA),
-                                                 weight(b, layer, TENSOR_SSM_ALPHA)},
+                 (const struct graph_weight *[]){blk_weight(b, layer, TENSOR_SSM_BETA),
+                                                 blk_weight(b, layer, TENSOR_SSM_ALPHA)},
                  NULL, ret);
 }
 
@@ -47,12 +42,12 @@ graph_value blk_delta(struct build *b, int layer, graph_value x, const struct bl
                                   .v_dim = hp->ssm_state,
                                   .q_scale = 1.0f / (float)hp->ssm_state,
                                   .k_scale = 1.0f / sqrtf((float)hp->ssm_state)}};
-    struct graph_conv c = {.taps = weight(b, layer, TENSOR_SSM_CONV1D), .silu = true};
+    struct graph_conv c = {.taps = blk_weight(b, layer, TENSOR_SSM_CONV1D), .silu = true};
     graph_value qkvz[2], bs[2], qkv[3], y;
 
     graph_matmul(b->g, x, 2,
-                 (const struct graph_weight *[]){weight(b, layer, TENSOR_ATTN_QKV),
-                                                 weight(b, layer, TENSOR_ATTN_GATE)},
+                 (const struct graph_weight *[]){blk_weight(b, layer, TENSOR_ATTN_QKV),
+                                                 blk_weight(b, layer, TENSOR_ATTN_GATE)},
                  NULL, qkvz);
     rates_and_steps(b, layer, x, opt->adjacent, bs);
     graph_conv(b->g, qkvz[0], &c, 3, (const size_t[]){keys, keys, hp->ssm_inner}, qkv);
@@ -63,9 +58,9 @@ graph_value blk_delta(struct build *b, int layer, graph_value x, const struct bl
     d.v = qkv[2];
     d.rate = bs[0];
     y = blk_last(b, layer, graph_delta(b->g, &d));
-    y = graph_rmsnorm(b->g, y, weight(b, layer, TENSOR_SSM_NORM), hp->rms_eps, hp->ssm_state);
+    y = graph_rmsnorm(b->g, y, blk_weight(b, layer, TENSOR_SSM_NORM), hp->rms_eps, hp->ssm_state);
     y = blk_gate(b, OP_ACT_SILU, qkvz[1], y);
-    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_SSM_OUT), NULL);
+    return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_SSM_OUT), NULL);
 }
 
 graph_value blk_delta_or_attention(struct build *b, int layer, graph_value x, bool adjacent)
@@ -89,8 +84,8 @@ graph_value blk_delta_mixture(struct build *b, int layer, graph_value x, bool ad
 static graph_value halves(struct build *b, int layer, graph_value x, enum tensor_name first,
                           enum tensor_name second)
 {
-    x = graph_matmul1(b->g, x, weight(b, layer, first), NULL);
-    return graph_matmul1(b->g, x, weight(b, layer, second), NULL);
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, first), NULL);
+    return graph_matmul1(b->g, x, blk_weight(b, layer, second), NULL);
 }
 
 /* Queries, keys and values, each with a convolution of its own. */
@@ -103,10 +98,10 @@ static void convolved(struct build *b, int layer, graph_value x, graph_value ret
     size_t n = b->hp->ssm_inner;
 
     for (int i = 0; i < 3; i++)
-        w[i] = weight(b, layer, names[i]);
+        w[i] = blk_weight(b, layer, names[i]);
     graph_matmul(b->g, x, 3, w, NULL, ret);
     for (unsigned i = 0; i < 3; i++) {
-        struct graph_weight t = graph_weight_flat(weight(b, layer, taps[i]), b->hp->ssm_conv);
+        struct graph_weight t = graph_weight_flat(blk_weight(b, layer, taps[i]), b->hp->ssm_conv);
         struct graph_conv c = {.taps = &t, .silu = true, .column = i * b->hp->ssm_inner};
 
         graph_conv(b->g, ret[i], &c, 1, &n, &ret[i]);
@@ -130,12 +125,12 @@ graph_value blk_kda(struct build *b, int layer, graph_value x)
     f = halves(b, layer, x, TENSOR_SSM_F_A, TENSOR_SSM_F_B);
     gate = halves(b, layer, x, TENSOR_SSM_G_A, TENSOR_SSM_G_B);
     graph_softplus(b->g, f, model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS), &a, &d.decay);
-    d.rate = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SSM_BETA), NULL);
+    d.rate = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_SSM_BETA), NULL);
     d.q = unit(b, qkv[0]);
     d.k = unit(b, qkv[1]);
     d.v = qkv[2];
     y = blk_last(b, layer, graph_delta(b->g, &d));
-    y = graph_rmsnorm(b->g, y, weight(b, layer, TENSOR_SSM_NORM), hp->rms_eps, hp->ssm_state);
+    y = graph_rmsnorm(b->g, y, blk_weight(b, layer, TENSOR_SSM_NORM), hp->rms_eps, hp->ssm_state);
     y = blk_gate(b, OP_ACT_SIGMOID, gate, y);
-    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_ATTN_OUT), NULL);
+    return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_ATTN_OUT), NULL);
 }

@@ -11,9 +11,8 @@ static graph_value mix_of(struct build *b, int layer, graph_value streams, enum 
     const struct hparams *hp = b->hp;
     graph_value x = graph_rmsnorm(b->g, streams, NULL, hp->rms_eps, 0);
 
-    x = graph_matmul1(b->g, x, model_weight(b->m, layer, fn, PART_WEIGHT), NULL);
-    return graph_hyper_mix(b->g, x, model_weight(b->m, layer, fn + 2, PART_WEIGHT),
-                           model_weight(b->m, layer, fn + 1, PART_WEIGHT),
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, fn), NULL);
+    return graph_hyper_mix(b->g, x, blk_weight(b, layer, fn + 2), blk_weight(b, layer, fn + 1),
                            &(struct op_hyper_params){.n = hp->n_streams,
                                                      .n_iter = hp->n_sinkhorn,
                                                      .eps = hp->stream_eps});

@@ -56,19 +56,14 @@ int blk_mla_check(struct hparams *hp, const char *name, bool one_magnitude, stru
     return 0;
 }
 
-static const struct graph_weight *weight(struct build *b, int layer, enum tensor_name name)
-{
-    return model_weight(b->m, layer, name, PART_WEIGHT);
-}
-
 static graph_value queries(struct build *b, int layer, graph_value x, graph_value *ret_latent)
 {
     *ret_latent = GRAPH_NONE;
     if (!b->hp->n_q_lora)
-        return graph_matmul1(b->g, x, weight(b, layer, TENSOR_ATTN_Q), NULL);
-    x = graph_matmul1(b->g, x, weight(b, layer, TENSOR_ATTN_Q_A), NULL);
+        return graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_ATTN_Q), NULL);
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_ATTN_Q_A), NULL);
     *ret_latent = blk_rmsnorm(b, x, TENSOR_ATTN_Q_A_NORM, layer);
-    return graph_matmul1(b->g, *ret_latent, weight(b, layer, TENSOR_ATTN_Q_B), NULL);
+    return graph_matmul1(b->g, *ret_latent, blk_weight(b, layer, TENSOR_ATTN_Q_B), NULL);
 }
 
 /* One head of keys, which are values too. */
@@ -84,14 +79,14 @@ static graph_value attend_latent(struct build *b, int layer, graph_value q, grap
                                 .scale = hp->attention_scale};
     graph_value part = graph_slice(b->g, q, 0, nope, hp->k_mla), y;
 
-    part = graph_heads(b->g, part, weight(b, layer, TENSOR_ATTN_K_B));
+    part = graph_heads(b->g, part, blk_weight(b, layer, TENSOR_ATTN_K_B));
     q = graph_join(b->g, part, hp->n_kv_lora, graph_slice(b->g, q, nope, n_rot, hp->k_mla), n_rot);
     if (opt->temperature != 0.0f)
         q = graph_temperature(b->g, q, opt->temperature, opt->step, 0);
     graph_kv_store(b->g, graph_join(b->g, latent, hp->n_kv_lora, rotated, n_rot), GRAPH_NONE, 1,
                    hp->head_dim, hp->v_dim);
     y = hp->indexer ? graph_sparse(b->g, q, b->chosen, &a) : graph_attention(b->g, q, &a);
-    return graph_heads(b->g, blk_last(b, layer, y), weight(b, layer, TENSOR_ATTN_V_B));
+    return graph_heads(b->g, blk_last(b, layer, y), blk_weight(b, layer, TENSOR_ATTN_V_B));
 }
 
 /* Keys and values of every head, expanded from the latent before they are kept. */
@@ -106,7 +101,7 @@ static graph_value attend_expanded(struct build *b, int layer, graph_value q, gr
                                 .head_dim = hp->k_mla,
                                 .v_dim = hp->v_mla,
                                 .scale = hp->attention_scale};
-    graph_value kv = graph_matmul1(b->g, latent, weight(b, layer, TENSOR_ATTN_KV_B), NULL);
+    graph_value kv = graph_matmul1(b->g, latent, blk_weight(b, layer, TENSOR_ATTN_KV_B), NULL);
     graph_value k = graph_slice(b->g, kv, 0, nope, both);
 
     k = graph_join(b->g, k, nope, rotated, hp->n_rot);
@@ -124,7 +119,7 @@ graph_value blk_mla(struct build *b, int layer, graph_value x, const struct blk_
     unsigned width = hp->n_kv_lora + hp->n_rot;
     graph_value q_latent, latent, rotated, y;
     graph_value q = queries(b, layer, x, &q_latent);
-    graph_value kv = graph_matmul1(b->g, x, weight(b, layer, TENSOR_ATTN_KV_A), NULL);
+    graph_value kv = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_ATTN_KV_A), NULL);
 
     if (hp->layers[layer].indexer)
         b->chosen = blk_indexer(b, layer, x, q_latent);
@@ -137,5 +132,5 @@ graph_value blk_mla(struct build *b, int layer, graph_value x, const struct blk_
         graph_rope(b->g, rotated, b->rope, rope, hp->n_rot, hp->n_rot);
     y = hp->absorbed ? attend_latent(b, layer, q, latent, rotated, opt)
                      : attend_expanded(b, layer, q, latent, rotated, opt);
-    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_ATTN_OUT), NULL);
+    return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_ATTN_OUT), NULL);
 }

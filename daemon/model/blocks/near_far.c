@@ -4,11 +4,6 @@
 
 #include "daemon/model/blocks/blocks.h"
 
-static const struct graph_weight *weight(struct build *b, int layer, enum tensor_name name)
-{
-    return model_weight(b->m, layer, name, PART_WEIGHT);
-}
-
 /* Which tensors make keys of groups: those of attention, or those of an indexer. */
 struct maker {
     enum tensor_name x, score, place, norm;
@@ -18,9 +13,9 @@ struct maker {
 
 static void compress(struct build *b, int layer, graph_value x, const struct maker *m)
 {
-    const struct graph_weight *w[2] = {weight(b, layer, m->x), weight(b, layer, m->score)};
-    struct graph_compress c = {.place = weight(b, layer, m->place),
-                               .norm = weight(b, layer, m->norm),
+    const struct graph_weight *w[2] = {blk_weight(b, layer, m->x), blk_weight(b, layer, m->score)};
+    struct graph_compress c = {.place = blk_weight(b, layer, m->place),
+                               .norm = blk_weight(b, layer, m->norm),
                                .index = m->index,
                                .p = {.rope = blk_rope_params(b, false),
                                      .group = b->hp->layers[layer].group,
@@ -41,8 +36,8 @@ static graph_value choose(struct build *b, int layer, graph_value x, graph_value
 {
     const struct hparams *hp = b->hp;
     unsigned dim = hp->index_dim, n_heads = hp->n_index_heads, group = hp->layers[layer].group;
-    graph_value q = graph_matmul1(b->g, q_latent, weight(b, layer, TENSOR_INDEXER_Q), NULL);
-    graph_value w = graph_matmul1(b->g, x, weight(b, layer, TENSOR_INDEXER_PROJ), NULL);
+    graph_value q = graph_matmul1(b->g, q_latent, blk_weight(b, layer, TENSOR_INDEXER_Q), NULL);
+    graph_value w = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_INDEXER_PROJ), NULL);
     size_t most = MAX(b->n_ctx / group, (size_t)1);
 
     graph_rope_part(b->g, q, b->rope, b->m->arch->rope, hp->n_rot, dim, dim - hp->n_rot);
@@ -57,8 +52,8 @@ static graph_value choose(struct build *b, int layer, graph_value x, graph_value
 /* Parts of the output go through latents of their own. */
 static graph_value leave(struct build *b, int layer, graph_value y)
 {
-    y = graph_heads(b->g, y, weight(b, layer, TENSOR_ATTN_OUT_A));
-    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_ATTN_OUT_B), NULL);
+    y = graph_heads(b->g, y, blk_weight(b, layer, TENSOR_ATTN_OUT_A));
+    return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_ATTN_OUT_B), NULL);
 }
 
 static graph_value attend(struct build *b, int layer, graph_value x, graph_value q,
@@ -72,7 +67,7 @@ static graph_value attend(struct build *b, int layer, graph_value x, graph_value
                                 .v_dim = hp->head_dim,
                                 .window = hp->n_swa,
                                 .scale = 1.0f / sqrtf((float)hp->head_dim),
-                                .sinks = weight(b, layer, TENSOR_ATTN_SINKS)};
+                                .sinks = blk_weight(b, layer, TENSOR_ATTN_SINKS)};
     struct maker keys = {TENSOR_COMPRESS_KV,
                          TENSOR_COMPRESS_GATE,
                          TENSOR_COMPRESS_PLACE,
@@ -105,13 +100,13 @@ graph_value blk_near_far(struct build *b, int layer, graph_value x)
     enum op_rope type = b->m->arch->rope;
     unsigned dim = hp->head_dim, n_rot = hp->n_rot;
     bool groups = hp->layers[layer].kind & LAYER_GROUPS;
-    const struct graph_weight *w[2] = {weight(b, layer, TENSOR_ATTN_Q_A),
-                                       weight(b, layer, TENSOR_ATTN_KV)};
+    const struct graph_weight *w[2] = {blk_weight(b, layer, TENSOR_ATTN_Q_A),
+                                       blk_weight(b, layer, TENSOR_ATTN_KV)};
     graph_value in[2], q, latent, k, y;
 
     graph_matmul(b->g, x, 2, w, NULL, in);
     latent = blk_rmsnorm(b, in[0], TENSOR_ATTN_Q_A_NORM, layer);
-    q = graph_matmul1(b->g, latent, weight(b, layer, TENSOR_ATTN_Q_B), NULL);
+    q = graph_matmul1(b->g, latent, blk_weight(b, layer, TENSOR_ATTN_Q_B), NULL);
     q = graph_rmsnorm(b->g, q, NULL, hp->rms_eps, dim);
     graph_rope_part(b->g, q, groups ? b->rope : b->rope_swa, type, n_rot, dim, dim - n_rot);
     k = blk_rmsnorm(b, in[1], TENSOR_ATTN_KV_A_NORM, layer);

@@ -7,10 +7,8 @@
 graph_value blk_own_embedding(struct build *b, int layer)
 {
     size_t n = b->hp->n_embd_layer, at = (size_t)layer * n;
-    struct graph_weight proj =
-        graph_weight_part(model_weight(b->m, -1, TENSOR_LAYERS_PROJ, PART_WEIGHT), at, n);
-    struct graph_weight table =
-        graph_weight_columns(model_weight(b->m, -1, TENSOR_LAYERS_EMBD, PART_WEIGHT), at, n);
+    struct graph_weight proj = graph_weight_part(blk_weight(b, -1, TENSOR_LAYERS_PROJ), at, n);
+    struct graph_weight table = graph_weight_columns(blk_weight(b, -1, TENSOR_LAYERS_EMBD), at, n);
     graph_value x = graph_matmul1(b->g, b->embedded, &proj, NULL);
 
     x = graph_scale(b->g, x, 1.0f / sqrtf((float)b->hp->n_embd));
@@ -21,10 +19,9 @@ graph_value blk_own_embedding(struct build *b, int layer)
 
 graph_value blk_own(struct build *b, int layer, graph_value x, graph_value own)
 {
-    graph_value h =
-        graph_matmul1(b->g, x, model_weight(b->m, layer, TENSOR_LAYER_GATE, PART_WEIGHT), NULL);
+    graph_value h = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_LAYER_GATE), NULL);
 
     h = graph_glu(b->g, OP_ACT_GELU, h, own);
-    h = graph_matmul1(b->g, h, model_weight(b->m, layer, TENSOR_LAYER_PROJ, PART_WEIGHT), NULL);
+    h = graph_matmul1(b->g, h, blk_weight(b, layer, TENSOR_LAYER_PROJ), NULL);
     return blk_rmsnorm(b, h, TENSOR_LAYER_POST_NORM, layer);
 }

@@ -2,14 +2,9 @@
 
 #include "daemon/model/blocks/blocks.h"
 
-static const struct graph_weight *weight(struct build *b, int layer, enum tensor_name name)
-{
-    return model_weight(b->m, layer, name, PART_WEIGHT);
-}
-
 static struct graph_conv conv_of(struct build *b, int layer)
 {
-    return (struct graph_conv){.taps = weight(b, layer, TENSOR_SSM_CONV1D),
+    return (struct graph_conv){.taps = blk_weight(b, layer, TENSOR_SSM_CONV1D),
                                .bias = model_weight(b->m, layer, TENSOR_SSM_CONV1D, PART_BIAS),
                                .silu = true};
 }
@@ -18,12 +13,13 @@ static struct graph_conv conv_of(struct build *b, int layer)
 static graph_value leave(struct build *b, int layer, graph_value z, graph_value y)
 {
     const struct hparams *hp = b->hp;
-    struct graph_weight norm = graph_weight_flat(weight(b, layer, TENSOR_SSM_NORM), hp->ssm_inner);
+    struct graph_weight norm =
+        graph_weight_flat(blk_weight(b, layer, TENSOR_SSM_NORM), hp->ssm_inner);
 
     y = blk_gate(b, OP_ACT_SILU, z, blk_last(b, layer, y));
     if (norm.t.fmt)
         y = graph_rmsnorm(b->g, y, &norm, hp->rms_eps, hp->ssm_inner / hp->ssm_groups);
-    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_SSM_OUT), NULL);
+    return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_SSM_OUT), NULL);
 }
 
 graph_value blk_mamba2(struct build *b, int layer, graph_value x)
@@ -43,7 +39,7 @@ graph_value blk_mamba2(struct build *b, int layer, graph_value x)
                                 .n_state = hp->ssm_state}};
     graph_value z, dt, xbc[3];
 
-    x = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SSM_IN), NULL);
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_SSM_IN), NULL);
     z = graph_slice(b->g, x, 0, inner, in);
     dt = graph_slice(b->g, x, in - rank, rank, in);
     x = graph_slice(b->g, x, inner, hp->conv_width, in);
@@ -59,7 +55,7 @@ graph_value blk_mamba2(struct build *b, int layer, graph_value x)
 /* Jamba norms what steers the state; Mamba has no such weights. */
 static graph_value normed(struct build *b, int layer, graph_value x, enum tensor_name name)
 {
-    const struct graph_weight *w = weight(b, layer, name);
+    const struct graph_weight *w = blk_weight(b, layer, name);
 
     return w->t.fmt ? graph_rmsnorm(b->g, x, w, b->hp->rms_eps, 0) : x;
 }
@@ -78,15 +74,15 @@ graph_value blk_mamba(struct build *b, int layer, graph_value x)
                                 .each = true}};
     graph_value z, dt;
 
-    x = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SSM_IN), NULL);
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_SSM_IN), NULL);
     z = graph_slice(b->g, x, inner, inner, 2 * inner);
     x = graph_slice(b->g, x, 0, inner, 2 * inner);
     graph_conv(b->g, x, &c, 1, &inner, &s.x);
-    x = graph_matmul1(b->g, s.x, weight(b, layer, TENSOR_SSM_X), NULL);
+    x = graph_matmul1(b->g, s.x, blk_weight(b, layer, TENSOR_SSM_X), NULL);
     dt = normed(b, layer, graph_slice(b->g, x, 0, rank, width), TENSOR_SSM_DT_NORM);
     s.in = normed(b, layer, graph_slice(b->g, x, rank, n, width), TENSOR_SSM_B_NORM);
     s.out = normed(b, layer, graph_slice(b->g, x, rank + n, n, width), TENSOR_SSM_C_NORM);
-    dt = graph_matmul1(b->g, dt, weight(b, layer, TENSOR_SSM_DT), NULL);
+    dt = graph_matmul1(b->g, dt, blk_weight(b, layer, TENSOR_SSM_DT), NULL);
     s.dt =
         graph_softplus(b->g, dt, model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS), NULL, NULL);
     return leave(b, layer, z, graph_ssm(b->g, &s));
@@ -95,16 +91,16 @@ graph_value blk_mamba(struct build *b, int layer, graph_value x)
 graph_value blk_shortconv(struct build *b, int layer, graph_value x)
 {
     size_t n = b->hp->n_embd;
-    struct graph_conv c = {.taps = weight(b, layer, TENSOR_SHORTCONV_CONV)};
+    struct graph_conv c = {.taps = blk_weight(b, layer, TENSOR_SHORTCONV_CONV)};
     graph_value gate, y;
 
-    x = graph_matmul1(b->g, x, weight(b, layer, TENSOR_SHORTCONV_IN), NULL);
+    x = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_SHORTCONV_IN), NULL);
     gate = graph_slice(b->g, x, n, n, 3 * n);
     y = graph_glu(b->g, OP_ACT_NONE, graph_slice(b->g, x, 0, n, 3 * n),
                   graph_slice(b->g, x, 2 * n, n, 3 * n));
     graph_conv(b->g, y, &c, 1, &n, &y);
     y = blk_gate(b, OP_ACT_NONE, gate, blk_last(b, layer, y));
-    return graph_matmul1(b->g, y, weight(b, layer, TENSOR_SHORTCONV_OUT), NULL);
+    return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_SHORTCONV_OUT), NULL);
 }
 
 graph_value blk_shortconv_or_attention(struct build *b, int layer, graph_value x)
