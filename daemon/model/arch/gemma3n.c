@@ -105,8 +105,8 @@ static graph_value feed(struct build *b, int i, graph_value x)
 static graph_value add_own(struct build *b, int i, graph_value streams, graph_value own)
 {
     size_t n = b->hp->n_embd, all = b->hp->n_streams * n;
-    graph_value first = graph_slice(b->g, streams, 0, n, all);
-    graph_value rest = graph_slice(b->g, streams, n, all - n, all);
+    graph_value first = blk_altup_first(b, streams);
+    graph_value rest = blk_altup_rest(b, streams);
     graph_value h = graph_scale_by(b->g, first, blk_weight(b, i, TENSOR_ALTUP_CORRECT_SCALE));
     graph_value more;
 
@@ -118,11 +118,10 @@ static graph_value add_own(struct build *b, int i, graph_value streams, graph_va
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    size_t n = b->hp->n_embd;
     graph_value own = blk_own_embedding(b, i), h;
 
     x = blk_altup_predict(b, i, i == 0 ? blk_altup_split(b, x) : x);
-    h = attend(b, i, graph_slice(b->g, x, 0, n, b->hp->n_streams * n));
+    h = attend(b, i, blk_altup_first(b, x));
     h = graph_add(b->g, h, feed(b, i, h));
     x = blk_altup_correct(b, i, x, h);
     x = add_own(b, i, x, own);

@@ -2,14 +2,14 @@
 
 #include "daemon/model/blocks/blocks.h"
 
-static graph_value first_of(struct build *b, graph_value streams)
+graph_value blk_altup_first(struct build *b, graph_value streams)
 {
     size_t n = b->hp->n_embd;
 
     return graph_slice(b->g, streams, 0, n, b->hp->n_streams * n);
 }
 
-static graph_value rest_of(struct build *b, graph_value streams)
+graph_value blk_altup_rest(struct build *b, graph_value streams)
 {
     size_t n = b->hp->n_embd, all = b->hp->n_streams * n;
 
@@ -42,7 +42,8 @@ static graph_value shares_of(struct build *b, int layer, graph_value first, enum
 
 graph_value blk_altup_predict(struct build *b, int layer, graph_value streams)
 {
-    graph_value shares = shares_of(b, layer, first_of(b, streams), TENSOR_ALTUP_PREDICT_COEF);
+    graph_value shares =
+        shares_of(b, layer, blk_altup_first(b, streams), TENSOR_ALTUP_PREDICT_COEF);
 
     return graph_predict(b->g, streams, shares, b->hp->n_streams);
 }
@@ -57,9 +58,9 @@ graph_value blk_altup_correct(struct build *b, int layer, graph_value streams, g
 graph_value blk_altup_mean(struct build *b, graph_value streams)
 {
     size_t n = b->hp->n_embd, n_rest = b->hp->n_streams - 1;
-    graph_value first = first_of(b, streams), sum = first;
+    graph_value first = blk_altup_first(b, streams), sum = first;
     graph_value rest =
-        graph_heads(b->g, rest_of(b, streams), blk_weight(b, -1, TENSOR_ALTUP_UNEMBD_PROJ));
+        graph_heads(b->g, blk_altup_rest(b, streams), blk_weight(b, -1, TENSOR_ALTUP_UNEMBD_PROJ));
 
     rest = graph_magnitude(b->g, rest, first);
     for (size_t s = 0; s < n_rest; s++)

@@ -177,6 +177,9 @@ graph_value blk_altup_split(struct build *b, graph_value x);
 graph_value blk_altup_predict(struct build *b, int layer, graph_value streams);
 graph_value blk_altup_correct(struct build *b, int layer, graph_value streams, graph_value first);
 graph_value blk_altup_mean(struct build *b, graph_value streams);
+/* The stream that layers compute with; the others. */
+graph_value blk_altup_first(struct build *b, graph_value streams);
+graph_value blk_altup_rest(struct build *b, graph_value streams);
 
 /*
  * Embeddings that each layer has (Gemma 3n): the layer's own of the batch's
