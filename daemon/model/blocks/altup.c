@@ -18,14 +18,11 @@ graph_value blk_altup_rest(struct build *b, graph_value streams)
 
 graph_value blk_altup_split(struct build *b, graph_value x)
 {
-    const struct graph_weight *stack = blk_weight(b, -1, TENSOR_ALTUP_PROJ);
-    struct graph_weight w = *stack;
     size_t n = b->hp->n_embd;
-    graph_value rest;
-
     /* One matrix for all of them: they have the same input. */
-    w.t = tensor_make(stack->t.fmt, stack->t.data, n, stack->t.n[1] * stack->t.n[2], 1, 1);
-    rest = graph_magnitude(b->g, graph_matmul1(b->g, x, &w, NULL), x);
+    struct graph_weight w = graph_weight_flat(blk_weight(b, -1, TENSOR_ALTUP_PROJ), n);
+    graph_value rest = graph_magnitude(b->g, graph_matmul1(b->g, x, &w, NULL), x);
+
     return graph_join(b->g, x, n, rest, (b->hp->n_streams - 1) * n);
 }
 

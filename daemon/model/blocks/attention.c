@@ -12,14 +12,14 @@ static void norm_qk(struct build *b, int layer, graph_value qk[2], const struct 
 
     for (int i = 0; i < 2; i++) {
         const struct graph_weight *w = model_weight(b->m, layer, names[i], PART_WEIGHT);
-        struct graph_weight flat = *w;
+        struct graph_weight flat;
 
         if (qk[i] != GRAPH_NONE && opt->norm_bare)
             qk[i] = graph_rmsnorm(b->g, qk[i], NULL, b->hp->rms_eps, group);
         if (!w->t.fmt || qk[i] == GRAPH_NONE)
             continue;
         /* A row of weights for each head is one for the whole row. */
-        flat.t = tensor_make(w->t.fmt, w->t.data, w->t.n[0] * w->t.n[1], 1, 1, 1);
+        flat = graph_weight_flat(w, w->t.n[0] * w->t.n[1]);
         w = &flat;
         if (b->m->arch->layernorm)
             qk[i] = graph_layernorm(b->g, qk[i], w, model_weight(b->m, layer, names[i], PART_BIAS),
