@@ -443,6 +443,28 @@ void arch_size_shortconv(struct hparams *hp);
         VECTOR_IN(ATTENTION, ATTN_Q_NORM, ALWAYS, DIM_HEAD),                                       \
         VECTOR_IN(ATTENTION, ATTN_K_NORM, ALWAYS, DIM_HEAD)
 
+/*
+ * Layers of Gemma 3n and Gemma 4: embeddings that each has, of all of them and
+ * what it makes of its own; then all else, the last layers without keys and
+ * values of their own (v: the need of values in the others).
+ */
+#define TENSORS_OWN_TABLES(need)                                                                   \
+    MATRIX(LAYERS_EMBD, need, DIM_EMBD_LAYERS, DIM_VOCAB),                                         \
+        MATRIX(LAYERS_PROJ, need, DIM_EMBD, DIM_EMBD_LAYERS),                                      \
+        VECTOR(LAYERS_NORM, need, DIM_EMBD_LAYER)
+#define TENSORS_OWN(need)                                                                          \
+    MATRIX(LAYER_GATE, need, DIM_EMBD, DIM_EMBD_LAYER),                                            \
+        MATRIX(LAYER_PROJ, need, DIM_EMBD_LAYER, DIM_EMBD),                                        \
+        VECTOR(LAYER_POST_NORM, need, DIM_EMBD)
+#define TENSORS_SHARING(v)                                                                         \
+    VECTOR(ATTN_NORM, ALWAYS, DIM_EMBD), MATRIX(ATTN_Q, ALWAYS, DIM_EMBD, DIM_Q),                  \
+        MATRIX_IN(ATTENTION, ATTN_K, ALWAYS, DIM_EMBD, DIM_K),                                     \
+        MATRIX_IN(ATTENTION, ATTN_V, v, DIM_EMBD, DIM_V),                                          \
+        MATRIX(ATTN_OUT, ALWAYS, DIM_O, DIM_EMBD), VECTOR(ATTN_Q_NORM, ALWAYS, DIM_HEAD),          \
+        VECTOR_IN(ATTENTION, ATTN_K_NORM, ALWAYS, DIM_HEAD),                                       \
+        VECTOR(ATTN_POST_NORM, ALWAYS, DIM_EMBD), VECTOR(FFN_NORM, ALWAYS, DIM_EMBD),              \
+        TENSORS_FFN(ALWAYS), VECTOR(FFN_POST_NORM, ALWAYS, DIM_EMBD)
+
 /* A layer of Gemma 3, also as an encoder. */
 #define TENSORS_GEMMA3                                                                             \
     TENSORS_ATTENTION, VECTOR(ATTN_Q_NORM, ALWAYS, DIM_HEAD),                                      \
