@@ -84,6 +84,8 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                     struct sequence_layer *layers);
 /* Arena and the backend's scratch as one region. */
 size_t model_scratch_bytes(const struct program *p);
+/* Bytes of the keys and values of one position in a layer with attention. */
+size_t model_position_bytes(const struct model *m, size_t layer, const struct format *kv);
 /* Bytes of KV of one position. */
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv);
 /* Bytes of a sequence that do not grow with it: recurrent state, and windows of keys and values. */

@@ -50,18 +50,25 @@ struct sequence_layout model_layout(const struct model *m, const struct model_op
                                     .n_checkpoints = MODEL_CHECKPOINTS};
 }
 
+size_t model_position_bytes(const struct model *m, size_t layer, const struct format *kv)
+{
+    size_t k = format_row_bytes(kv, hparams_head_dim(&m->hp, layer));
+    size_t v = m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, layer));
+
+    return m->hp.layers[layer].n_kv_heads * (k + v);
+}
+
 static size_t layer_bytes_per_token(const struct model *m, size_t i, const struct format *kv)
 {
     const struct hparams_layer *y = &m->hp.layers[i];
     size_t k = format_row_bytes(kv, hparams_head_dim(&m->hp, i));
-    size_t v = m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i));
     size_t index = y->indexer ? format_row_bytes(kv, m->hp.index_dim) : 0;
 
     if (!(y->kind & LAYER_ATTENTION))
         return 0;
     if (y->kind & LAYER_GROUPS)
         return (k + index + y->group - 1) / y->group;
-    return window_of(m, i) ? 0 : y->n_kv_heads * (k + v) + index;
+    return window_of(m, i) ? 0 : model_position_bytes(m, i, kv) + index;
 }
 
 size_t model_kv_bytes_per_token(const struct model *m, const struct format *kv)

@@ -20,9 +20,7 @@ static void add_attention(const struct model *m, const struct format *kv, struct
 
         if (!(l->kind & LAYER_ATTENTION))
             continue;
-        bytes = (double)l->n_kv_heads *
-                (double)(format_row_bytes(kv, hparams_head_dim(&m->hp, i)) +
-                         (m->hp.absorbed ? 0 : format_row_bytes(kv, hparams_v_dim(&m->hp, i))));
+        bytes = (double)model_position_bytes(m, i, kv);
         if (l->kind & LAYER_WINDOW)
             w->kv_window_bytes += bytes;
         else
