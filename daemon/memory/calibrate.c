@@ -17,8 +17,8 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "daemon/memory/kept.h"
 
 #define DEPTH_MAX     16
 #define IN_FLIGHT_MAX ((size_t)16 << 20) /* bytes of all buffers */
@@ -255,7 +255,6 @@ static void save(const char *dir, const struct calibration *c)
     char *path = state_path(dir, c);
     json_t *rates = json_array();
     json_t *all;
-    struct str text = {0};
 
     for (int i = 0; i < CALIBRATE_SIZES; i++)
         for (int k = 0; k < CALIBRATE_DEPTHS; k++)
@@ -265,24 +264,18 @@ static void save(const char *dir, const struct calibration *c)
                     "segment_bytes", (json_int_t)c->segment_bytes, "rate", c->rate, "cpu_s_per_gib",
                     c->cpu_s_per_gib, "buffered_rate", c->buffered_rate, "buffered_cpu_s_per_gib",
                     c->buffered_cpu_s_per_gib, "rates", rates);
-    json_dump_to(all, &text);
-    str_addc(&text, '\n');
-    if (file_make_dirs(dir, 0750, NULL) >= 0)
-        file_replace(path, text.p, text.len, 0640, NULL); /* else it is measured again next time */
-    json_decref(all);
-    str_clear(&text);
+    kept_save(dir, path, all);
     free(path);
 }
 
 /* The fields of a kept file; what is missing or odd makes it worthless. */
 static bool take(const json_t *all, struct calibration *c)
 {
-    int64_t version = 0, window = 0, segment = 0, at = 0, now = clock_wall_s();
+    int64_t window = 0, segment = 0;
     const json_t *rates = json_object_get(all, "rates");
 
-    if (json_get_int(all, "version", STATE_VERSION, STATE_VERSION, &version, NULL) != 1 ||
-        json_get_int(all, "at", 0, INT64_MAX, &at, NULL) != 1 || at > now ||
-        now - at > CALIBRATE_KEPT_S || json_get_bool(all, "direct", &c->direct, NULL) != 1 ||
+    if (!kept_is_fresh(all, STATE_VERSION, CALIBRATE_KEPT_S) ||
+        json_get_bool(all, "direct", &c->direct, NULL) != 1 ||
         json_get_int(all, "window", 1, READER_WINDOW_MAX, &window, NULL) != 1 ||
         json_get_int(all, "segment_bytes", READER_ALIGN, 1 << 30, &segment, NULL) != 1 ||
         json_get_double(all, "rate", 1, 1e15, &c->rate, NULL) != 1 ||
@@ -305,10 +298,8 @@ static bool load(const char *dir, struct calibration *c)
 {
     char *path = state_path(dir, c);
     struct calibration got = *c;
-    struct str text = {0};
-    json_t *all = NULL;
-    bool ok = file_read_all(path, STATE_MAX, &text, NULL) >= 0 &&
-              json_parse(str_text(&text), text.len, &all, NULL) >= 0 && take(all, &got);
+    json_t *all = kept_load(path, STATE_MAX);
+    bool ok = all && take(all, &got);
 
     if (ok) {
         *c = got;
@@ -316,7 +307,6 @@ static bool load(const char *dir, struct calibration *c)
         explain(c);
     }
     json_decref(all);
-    str_clear(&text);
     free(path);
     return ok;
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "common/alloc.h"
-#include "common/file.h"
 #include "common/json.h"
+#include "daemon/memory/kept.h"
 
 #define STATE_VERSION 1
 #define STATE_MAX     ((size_t)256 << 10)
@@ -51,21 +51,14 @@ static char *state_path(const char *dir, const char *key)
 void curve_profile_save(const struct curve_profile *p, const char *dir, const char *key)
 {
     json_t *hits = json_array(), *all;
-    struct str text = {0};
-    char *path;
+    char *path = state_path(dir, key);
 
     for (unsigned q = 0; q <= p->n_experts; q++)
         json_array_append_new(hits, json_real(p->hits[q]));
     all = json_pack("{s:i, s:i, s:f, s:o}", "version", STATE_VERSION, "experts", (int)p->n_experts,
                     "tokens", p->tokens, "hits", hits);
-    json_dump_to(all, &text);
-    str_addc(&text, '\n');
-    path = state_path(dir, key);
-    if (file_make_dirs(dir, 0750, NULL) >= 0)
-        file_replace(path, text.p, text.len, 0640, NULL);
+    kept_save(dir, path, all);
     free(path);
-    json_decref(all);
-    str_clear(&text);
 }
 
 static bool take(const json_t *all, unsigned n_experts, struct curve_profile *ret)
@@ -95,13 +88,10 @@ bool curve_profile_load(const char *dir, const char *key, unsigned n_experts,
                         struct curve_profile *ret)
 {
     char *path = state_path(dir, key);
-    struct str text = {0};
-    json_t *all = NULL;
-    bool ok = n_experts && file_read_all(path, STATE_MAX, &text, NULL) >= 0 &&
-              json_parse(str_text(&text), text.len, &all, NULL) >= 0 && take(all, n_experts, ret);
+    json_t *all = n_experts ? kept_load(path, STATE_MAX) : NULL;
+    bool ok = all && take(all, n_experts, ret);
 
     json_decref(all);
-    str_clear(&text);
     free(path);
     return ok;
 }

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/json.h"
+#include "daemon/memory/kept.h"
 
 _Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
 
@@ -253,16 +254,13 @@ static json_t *list_of(const double *values, size_t n)
 
 static void take(struct gauge *g, const json_t *all)
 {
-    int64_t version = 0, at = 0, now = clock_wall_s();
     const char *machine = "";
     const json_t *formats = json_object_get(all, "seconds");
     const json_t *caches = json_object_get(all, "attention");
     double op_s = 0, row_byte_s = 0;
 
-    if (json_get_int(all, "version", STATE_VERSION, STATE_VERSION, &version, NULL) != 1 ||
-        json_get_int(all, "at", 0, INT64_MAX, &at, NULL) != 1 || at > now ||
-        now - at > GAUGE_KEPT_S || json_get_string(all, "machine", &machine, NULL) != 1 ||
-        strcmp(machine, g->machine) != 0)
+    if (!kept_is_fresh(all, STATE_VERSION, GAUGE_KEPT_S) ||
+        json_get_string(all, "machine", &machine, NULL) != 1 || strcmp(machine, g->machine) != 0)
         return;
     if (json_get_double(all, "op_s", 1e-9, 1, &op_s, NULL) != 1 ||
         json_get_double(all, "row_byte_s", 0, 1, &row_byte_s, NULL) != 1)
@@ -279,8 +277,7 @@ static void take(struct gauge *g, const json_t *all)
 
 void gauge_open(struct gauge *g, const char *dir, const struct backend_ops *ops, struct backend *be)
 {
-    struct str text = {0};
-    json_t *all = NULL;
+    json_t *all;
     char *path;
 
     *g = (struct gauge){0};
@@ -288,19 +285,17 @@ void gauge_open(struct gauge *g, const char *dir, const struct backend_ops *ops,
     if (!dir || !*dir)
         return;
     path = state_path(dir);
-    if (file_read_all(path, STATE_MAX, &text, NULL) >= 0 &&
-        json_parse(str_text(&text), text.len, &all, NULL) >= 0)
+    all = kept_load(path, STATE_MAX);
+    if (all)
         take(g, all);
     json_decref(all);
-    str_clear(&text);
     free(path);
 }
 
 static void save(const struct gauge *g, const char *dir)
 {
     json_t *formats = json_object(), *caches = json_object(), *all;
-    struct str text = {0};
-    char *path;
+    char *path = state_path(dir);
 
     for (int id = 0; id < FORMAT_COUNT; id++) {
         const char *name = format_of(id)->name;
@@ -313,14 +308,8 @@ static void save(const struct gauge *g, const char *dir)
     all = json_pack("{s:i, s:I, s:s, s:f, s:f, s:o, s:o}", "version", STATE_VERSION, "at",
                     (json_int_t)clock_wall_s(), "machine", g->machine, "op_s", g->op_s,
                     "row_byte_s", g->row_byte_s, "seconds", formats, "attention", caches);
-    json_dump_to(all, &text);
-    str_addc(&text, '\n');
-    path = state_path(dir);
-    if (file_make_dirs(dir, 0750, NULL) >= 0)
-        file_replace(path, text.p, text.len, 0640, NULL); /* else it is measured again next time */
+    kept_save(dir, path, all);
     free(path);
-    json_decref(all);
-    str_clear(&text);
 }
 
 /* -- the door ---------------------------------------------------------------------------- */
