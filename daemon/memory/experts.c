@@ -31,6 +31,15 @@ size_t experts_book_bytes(const struct residency *r)
                                   2 * sizeof(uint32_t) + 2);
 }
 
+unsigned experts_resident(const struct unit *u)
+{
+    unsigned n = 0;
+
+    for (unsigned e = 0; e < u->n_experts && u->experts; e++)
+        n += u->experts[e].resident;
+    return n;
+}
+
 static void set_quotas(struct residency *r, size_t n_slots)
 {
     for (size_t i = 0; i < r->in.n_units; i++)

@@ -26,8 +26,7 @@ static size_t slots_filled(const struct residency *r)
     size_t n = 0;
 
     for (size_t i = 0; i < r->in.n_units; i++)
-        for (unsigned e = 0; e < r->units[i].n_experts; e++)
-            n += r->units[i].experts[e].resident;
+        n += experts_resident(&r->units[i]);
     return n;
 }
 

@@ -222,6 +222,8 @@ void experts_landed(struct residency *r, struct flight *f);
 void experts_cut(struct residency *r, size_t n_slots);
 void experts_grow(struct residency *r, size_t n_slots);
 size_t experts_book_bytes(const struct residency *r);
+/* How many of a layer have a slot. */
+unsigned experts_resident(const struct unit *u);
 
 /* residency_guard.c: around the layers with experts of one token */
 void cliff_token_begins(struct residency *r);

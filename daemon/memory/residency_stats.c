@@ -12,7 +12,7 @@ static bool is_resident(const struct residency *r, const struct item *it)
     return !residency_is_dropped(r, it);
 }
 
-static size_t slots_filled(const struct residency *r)
+static size_t filled_bytes(const struct residency *r)
 {
     size_t bytes = 0;
 
@@ -65,7 +65,7 @@ void residency_stats(const struct residency *r, struct residency_stats *ret)
     }
     if (!r->loaded)
         return;
-    ret->resident_bytes += slots_filled(r);
+    ret->resident_bytes += filled_bytes(r);
     ret->ahead_bytes = r->ahead_bytes;
     ret->ahead_unused_bytes = r->ahead_unused_bytes;
     ret->slots_cap = r->cliff.guard.cap;
@@ -100,8 +100,7 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
                                     .read_bytes = u->read_bytes,
                                     .wait_us = u->wait_us};
     ret->over_bytes = u->read_bytes - MIN(u->read_bytes, u->wanted_bytes - u->hit_bytes);
-    for (unsigned e = 0; e < u->n_experts && u->experts; e++)
-        ret->resident += u->experts[e].resident;
+    ret->resident += experts_resident(u);
 }
 
 size_t residency_n_streamed(const struct residency *r)
