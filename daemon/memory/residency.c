@@ -110,7 +110,7 @@ static size_t round_to(size_t bytes, size_t unit)
     return (bytes + unit - 1) / unit * unit;
 }
 
-static size_t layer_index(struct residency *r, int layer)
+size_t residency_layer_index(struct residency *r, int layer)
 {
     for (size_t i = 0; i < r->n_layers; i++)
         if (r->layers[i] == layer)
@@ -178,7 +178,7 @@ static void sort_out(struct residency *r)
         } else if (it->e.layer >= 0 && it->e.bytes >= DROP_MIN) {
             r->drop_items[n] = (extent_id)i;
             r->drops[n++] = (struct placement_drop){
-                .layer = (unsigned)layer_index(r, it->e.layer),
+                .layer = (unsigned)residency_layer_index(r, it->e.layer),
                 .home_bytes = round_to(it->e.bytes, READER_ALIGN),
                 .ring_bytes = reader_slot_bytes(it->e.offset, it->e.bytes),
                 .bytes = it->e.bytes,

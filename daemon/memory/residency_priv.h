@@ -185,6 +185,8 @@ void residency_know_drives(struct residency *r);
 void residency_seal(struct residency *r);
 size_t residency_dense_end(const struct residency *r, const struct placement *p);
 bool residency_is_dropped(const struct residency *r, const struct item *it);
+/* Of a layer's number among those that extents name; a new one is added. */
+size_t residency_layer_index(struct residency *r, int layer);
 /* Takes what has landed; waits for min reads first. */
 unsigned residency_pump(struct residency *r, unsigned min);
 int residency_charge(struct residency *r, enum account account, size_t bytes, struct err *err);

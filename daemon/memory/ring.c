@@ -34,13 +34,9 @@ static int by_layer_and_place(const void *a, const void *b)
 /* Of a layer's number; they outlive the ring. */
 static struct streamed *counts_of(struct residency *r, int layer)
 {
-    size_t i = 0;
-
     if (!r->streamed)
         r->streamed = XNEW_ARRAY(struct streamed, r->n_layers);
-    while (r->layers[i] != layer)
-        i++;
-    return &r->streamed[i];
+    return &r->streamed[residency_layer_index(r, layer)];
 }
 
 /* Segments of all that is dropped. */
