@@ -24,11 +24,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "deepseek", EXPERT_GATING_SOFTMAX, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_deepseek = {
     .name = "deepseek",
     .rope = OP_ROPE_NORM,
@@ -37,5 +32,5 @@ const struct arch arch_deepseek = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

@@ -26,11 +26,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "ernie4_5-moe", EXPERT_GATING_SOFTMAX, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_ernie4_5_moe = {
     .name = "ernie4_5-moe",
     .rope = OP_ROPE_NORM,
@@ -39,5 +34,5 @@ const struct arch arch_ernie4_5_moe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

@@ -34,11 +34,6 @@ static int check(struct hparams *hp, struct err *err)
     return 0;
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_granite = {
     .name = "granite",
     .rope = OP_ROPE_NORM,
@@ -47,5 +42,5 @@ const struct arch arch_granite = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

@@ -30,11 +30,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "granitemoe", EXPERT_GATING_SOFTMAX, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_granitemoe = {
     .name = "granitemoe",
     .rope = OP_ROPE_NORM,
@@ -43,5 +38,5 @@ const struct arch arch_granitemoe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

@@ -24,11 +24,6 @@ static const struct tensor_row tensors[] = {
     MATRIX(FFN_DOWN, ALWAYS, DIM_FF, DIM_EMBD),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_phi3 = {
     .name = "phi3",
     .rope = OP_ROPE_NEOX,
@@ -37,5 +32,5 @@ const struct arch arch_phi3 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

@@ -42,11 +42,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "phimoe", EXPERT_GATING_SOFTMAX, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_phimoe = {
     .name = "phimoe",
     .rope = OP_ROPE_NEOX,
@@ -56,5 +51,5 @@ const struct arch arch_phimoe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

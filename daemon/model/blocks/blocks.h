@@ -139,6 +139,8 @@ struct blk_layer {
 };
 /* x += attention(norm x); x += ffn(norm x) or experts; both times the residual scale. */
 graph_value blk_layer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
+/* The same with nothing special in it. */
+graph_value blk_plain_layer(struct build *b, int layer, graph_value x);
 /* Gemma 3's: that, with head norms, GELU, and norms behind both parts too. */
 graph_value blk_gemma3_layer(struct build *b, int layer, graph_value x);
 /* x += norm(attention(x)); x += norm(ffn(x)) */

@@ -55,6 +55,11 @@ graph_value blk_layer_parallel(struct build *b, int i, graph_value x, const stru
     return blk_add(b, x, blk_ffn(b, i, blk_last(b, i, normed), opt->act));
 }
 
+graph_value blk_plain_layer(struct build *b, int i, graph_value x)
+{
+    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_FFN_NORM});
+}
+
 graph_value blk_gemma3_layer(struct build *b, int i, graph_value x)
 {
     return blk_layer(b, i, x,
