@@ -102,15 +102,14 @@ static json_t *plan_json(const struct job *j, const struct model_info *info,
 int describe_plan(struct engine *e, struct job *j, struct err *err)
 {
     struct model_options opt = {.n_ctx = j->n_ctx, .n_batch = e->opt.n_batch, .n_out = 1};
-    struct outlook *o = XNEW(struct outlook);
+    struct outlook *o;
     struct model_plan p;
     struct look l;
     int r = look_open(e, j, &l, err);
 
-    if (r < 0) {
-        free(o);
+    if (r < 0)
         return r;
-    }
+    j->outlook = o = XNEW(struct outlook);
     if (j->kv)
         opt.kv = names_kv_format(j->kv, NULL);
     model_info(l.model, &o->info);
@@ -124,9 +123,6 @@ int describe_plan(struct engine *e, struct job *j, struct err *err)
         o->placement = p.placement;
         o->result = plan_json(j, &o->info, &p, opt.kv);
         add_placement(o->result, &p);
-        j->outlook = o;
-    } else {
-        free(o);
     }
     look_close(&l);
     return r;
