@@ -19,6 +19,8 @@ int engine_create(const struct engine_options *opt, struct engine **ret, struct 
     int r, errnum;
 
     e->opt = *opt;
+    if (e->opt.state_dir && !*e->opt.state_dir)
+        e->opt.state_dir = NULL;
     e->inbox = mailbox_create();
     e->outbox = mailbox_create();
     catalog_init(&e->catalog);

@@ -45,8 +45,7 @@ void outlook_remember(const struct engine *e, const struct slot *s)
     struct model_info info;
     char key[17];
 
-    if (!e->opt.state_dir || !*e->opt.state_dir || !s->model ||
-        !residency_curve_profile(model_weights(s->model), &p))
+    if (!e->opt.state_dir || !s->model || !residency_curve_profile(model_weights(s->model), &p))
         return;
     model_info(s->model, &info);
     key_of(s->path, info.file_bytes, key);
@@ -70,7 +69,7 @@ static bool find_profile(const struct engine *e, const struct job *j, struct cur
         }
     *ret_from = "recorded";
     key_of(j->target, o->info.file_bytes, key);
-    return e->opt.state_dir && *e->opt.state_dir &&
+    return e->opt.state_dir &&
            curve_profile_load(e->opt.state_dir, key, (unsigned)o->work.n_experts, ret);
 }
 
@@ -156,8 +155,6 @@ static int measure_drive(struct engine *e, int fd, struct machine *m)
     struct err err;
     int r;
 
-    if (o.state_dir && !*o.state_dir)
-        o.state_dir = NULL;
     if (!may_measure(e, "the drive has", m))
         return -ERR_BUSY;
     r = with_staging(e, calibrate_staging_bytes(), "the drive", m);
