@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/file.h"
-#include "tests/unit/common/scratch.h"
+#include "tests/support/scratch.h"
 
 START_TEST(a_file_is_read_with_its_zero_bytes)
 {

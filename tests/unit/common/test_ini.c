@@ -5,7 +5,7 @@
 
 #include "common/ini.h"
 #include "common/str.h"
-#include "tests/unit/common/scratch.h"
+#include "tests/support/scratch.h"
 
 #define N(a) (int)(sizeof(a) / sizeof((a)[0]))
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/sock.h"
-#include "tests/unit/common/scratch.h"
+#include "tests/support/scratch.h"
 
 START_TEST(both_ends_meet_and_know_each_other)
 {

@@ -2,8 +2,6 @@
 #include <check.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,12 +9,13 @@
 #include "common/alloc.h"
 #include "common/file.h"
 #include "daemon/memory/calibrate.h"
+#include "tests/support/scratch.h"
 
 TCase *tcase_memory_calibrate(void);
 
 #define MIB ((size_t)1 << 20)
 
-static char dir[64]; /* holds the file, and state/ */
+static const char *dir; /* holds the file, and state/ */
 static char *state_dir;
 static int fd;
 
@@ -24,8 +23,7 @@ static void set_up(void)
 {
     char *path;
 
-    snprintf(dir, sizeof dir, "/tmp/rnbd-calibrate-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
+    dir = scratch_make();
     state_dir = file_join(dir, "state");
     path = file_join(dir, "model");
     fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -34,16 +32,10 @@ static void set_up(void)
     free(path);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
-}
-
 static void tear_down(void)
 {
     close(fd);
-    ck_assert_int_eq(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(scratch_remove(), 0);
     free(state_dir);
 }
 

@@ -1,7 +1,5 @@
 /* A curve that was kept says what it said, and nothing else passes for one. */
 #include <check.h>
-#include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +7,7 @@
 #include "common/file.h"
 #include "daemon/memory/curve_profile.h"
 #include "tests/support/expert_sim.h"
+#include "tests/support/scratch.h"
 
 TCase *tcase_memory_curve_profile(void);
 
@@ -16,23 +15,16 @@ TCase *tcase_memory_curve_profile(void);
 #define N_USED    4
 #define N_LAYERS  4
 
-static char dir[64];
+static const char *dir;
 
 static void set_up(void)
 {
-    snprintf(dir, sizeof dir, "/tmp/rnbd-profile-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
+    dir = scratch_make();
 }
 
 static void tear_down(void)
 {
-    ck_assert_int_eq(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(scratch_remove(), 0);
 }
 
 /* Learnt from that many tokens of a local trace. */

@@ -1,8 +1,6 @@
 /* What kernels take is measured once, kept for this machine, and told for any number of rows. */
 #include <check.h>
-#include <ftw.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,31 +8,25 @@
 #include "common/file.h"
 #include "daemon/memory/gauge.h"
 #include "tests/support/cpu_backend.h"
+#include "tests/support/scratch.h"
 
 TCase *tcase_memory_gauge(void);
 
-static char dir[64];
+static const char *dir;
 static struct cpu_backend cpu;
 
 #define Q8_0 ((uint64_t)1 << FORMAT_q8_0)
 
 static void set_up(void)
 {
-    snprintf(dir, sizeof dir, "/tmp/rnbd-gauge-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
+    dir = scratch_make();
     cpu = cpu_backend_open(1, NULL);
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
 }
 
 static void tear_down(void)
 {
     cpu_backend_close(&cpu);
-    ck_assert_int_eq(nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(scratch_remove(), 0);
 }
 
 static struct gauge measured(void)

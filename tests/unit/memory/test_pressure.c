@@ -1,7 +1,5 @@
 /* Where the kernel's stall figures come from, and what is given up and taken back for them. */
 #include <check.h>
-#include <ftw.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,19 +7,19 @@
 #include "common/alloc.h"
 #include "common/file.h"
 #include "daemon/memory/pressure.h"
+#include "tests/support/scratch.h"
 
 TCase *tcase_memory_pressure(void);
 
 #define MIB ((size_t)1 << 20)
 
-static char root[64];
+static const char *root;
 static struct pressure_state state;
 static struct pressure_input in;
 
 static void set_up(void)
 {
-    snprintf(root, sizeof root, "/tmp/rnbd-pressure-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
+    root = scratch_make();
     state = (struct pressure_state){0};
     in = (struct pressure_input){.now_ms = 1000000,
                                  .budget_bytes = 1600 * MIB,
@@ -30,15 +28,9 @@ static void set_up(void)
                                  .sample.available = -1};
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st, (void)kind, (void)ftw;
-    return remove(path);
-}
-
 static void tear_down(void)
 {
-    ck_assert_int_eq(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(scratch_remove(), 0);
 }
 
 static void put(const char *name, const char *text)

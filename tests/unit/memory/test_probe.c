@@ -1,6 +1,5 @@
 /* The machine and its cgroups, from trees made for the purpose. */
 #include <check.h>
-#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,28 +9,20 @@
 #include "common/alloc.h"
 #include "common/file.h"
 #include "daemon/memory/probe.h"
+#include "tests/support/scratch.h"
 
 TCase *tcase_memory_probe(void);
 
-static char root[64];
+static const char *root;
 
 static void make_root(void)
 {
-    snprintf(root, sizeof root, "/tmp/rnbd-probe-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(root));
-}
-
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
-{
-    (void)st;
-    (void)kind;
-    (void)ftw;
-    return remove(path);
+    root = scratch_make();
 }
 
 static void remove_root(void)
 {
-    ck_assert_int_eq(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    ck_assert_int_eq(scratch_remove(), 0);
 }
 
 static void put(const char *name, const char *text)

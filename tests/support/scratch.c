@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
-#include "tests/unit/common/scratch.h"
+#include "tests/support/scratch.h"
 
 static char folder[64];
 static pid_t owner;
@@ -18,10 +18,20 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
     return remove(path);
 }
 
-static void remove_folder(void)
+int scratch_remove(void)
 {
-    if (folder[0] && getpid() == owner)
-        nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    int r = 0;
+
+    if (folder[0] && getpid() == owner) {
+        r = nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        folder[0] = '\0';
+    }
+    return r;
+}
+
+static void remove_at_exit(void)
+{
+    scratch_remove();
 }
 
 const char *scratch_make(void)
@@ -32,8 +42,9 @@ const char *scratch_make(void)
             perror(folder);
             abort();
         }
+        if (getpid() != owner)
+            atexit(remove_at_exit);
         owner = getpid();
-        atexit(remove_folder);
     }
     return folder;
 }

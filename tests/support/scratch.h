@@ -9,6 +9,9 @@
 /* The folder's path; the same for every call in one test. */
 const char *scratch_make(void);
 
+/* Removes it now; the next call makes another.  0, or else something could not be removed. */
+int scratch_remove(void);
+
 /* "<folder>/name", a new string. */
 char *scratch_path(const char *name);
 
