@@ -181,6 +181,21 @@ double bed_activation(enum act_kind act, const struct tensor *t, size_t row, siz
     }
 }
 
+double bed_src(const struct bed *b, int s, size_t r, size_t i)
+{
+    return (double)tensor_f32(&b->op.src[s], r)[i];
+}
+
+double bed_vec(const struct bed *b, int s, size_t i)
+{
+    return (double)((const float *)b->op.src[s].data)[i];
+}
+
+double bed_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
 /* -- running ------------------------------------------------------------------------- */
 
 int bed_open(const char *tier, unsigned only_threads)

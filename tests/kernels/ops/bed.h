@@ -63,6 +63,10 @@ struct tensor bed_state(struct bed *b, size_t n0, size_t n1, size_t n2, size_t n
 /* Decoders of the reference. */
 double bed_weight(const struct tensor *w, size_t stack, size_t row, size_t i);
 double bed_activation(enum act_kind act, const struct tensor *t, size_t row, size_t i);
+/* Element i of source s: of its row r, or of a vector. */
+double bed_src(const struct bed *b, int s, size_t r, size_t i);
+double bed_vec(const struct bed *b, int s, size_t i);
+double bed_sigmoid(double x);
 
 uint64_t bed_random(void);
 float bed_normal(void);

@@ -6,11 +6,6 @@
 
 #define CHECK(b) ((*ret_run)++, bed_check(&(b)))
 
-static double src(const struct bed *b, int s, size_t r, size_t i)
-{
-    return (double)tensor_f32(&b->op.src[s], r)[i];
-}
-
 static const struct {
     size_t n, width;
 } shapes[] = {{4, 77}, {2, 64}, {8, 5}, {1, 33}};
@@ -18,11 +13,11 @@ static const struct {
 static double want_predict(const struct bed *b, int o, size_t r, size_t i)
 {
     size_t n = b->op.p.hyper.n, width = b->op.dst[0].n[0] / n, to = i / width;
-    double sum = src(b, 0, r, i);
+    double sum = bed_src(b, 0, r, i);
 
     (void)o;
     for (size_t s = 0; s < n; s++)
-        sum += src(b, 0, r, s * width + i % width) * src(b, 1, r, to * n + s);
+        sum += bed_src(b, 0, r, s * width + i % width) * bed_src(b, 1, r, to * n + s);
     return sum;
 }
 
@@ -51,7 +46,8 @@ static double want_correct(const struct bed *b, int o, size_t r, size_t i)
     size_t width = b->op.src[1].n[0], at = i % width;
 
     (void)o;
-    return src(b, 0, r, i) + (src(b, 1, r, at) - src(b, 0, r, at)) * (1 + src(b, 2, r, i / width));
+    return bed_src(b, 0, r, i) +
+           (bed_src(b, 1, r, at) - bed_src(b, 0, r, at)) * (1 + bed_src(b, 2, r, i / width));
 }
 
 int cases_CORRECT(int *ret_run)
@@ -80,7 +76,7 @@ static double length_of(const struct bed *b, int s, size_t r, size_t from, size_
     double sum = 0;
 
     for (size_t i = from; i < from + n; i++)
-        sum += src(b, s, r, i) * src(b, s, r, i);
+        sum += bed_src(b, s, r, i) * bed_src(b, s, r, i);
     return sqrt(sum);
 }
 
@@ -90,7 +86,7 @@ static double want_magnitude(const struct bed *b, int o, size_t r, size_t i)
     double own = length_of(b, 0, r, i / n * n, n);
 
     (void)o;
-    return own > 0 ? src(b, 0, r, i) * length_of(b, 1, r, 0, n) / own : 0;
+    return own > 0 ? bed_src(b, 0, r, i) * length_of(b, 1, r, 0, n) / own : 0;
 }
 
 /* The last shape's rows are zeros. */
@@ -123,11 +119,11 @@ static double want_above(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     for (size_t k = 0; k < n; k++)
-        mean += src(b, 0, r, k) / (double)n;
+        mean += bed_src(b, 0, r, k) / (double)n;
     for (size_t k = 0; k < n; k++)
-        squares += (src(b, 0, r, k) - mean) * (src(b, 0, r, k) - mean);
+        squares += (bed_src(b, 0, r, k) - mean) * (bed_src(b, 0, r, k) - mean);
     cut = mean + (double)b->op.p.above.s * sqrt(squares / (double)(n - 1));
-    return fmax(0, src(b, 0, r, i) - cut);
+    return fmax(0, bed_src(b, 0, r, i) - cut);
 }
 
 int cases_ABOVE(int *ret_run)

@@ -11,11 +11,6 @@
 
 static const char *const cache_formats[] = {"f32", "f16", "q8_0", "q4_0"};
 
-static float src(const struct bed *b, int s, size_t r, size_t i)
-{
-    return tensor_f32(&b->op.src[s], r)[i];
-}
-
 /* -- INDEXER ---------------------------------------------------------------------------- */
 
 static double score(const struct bed *b, size_t r, size_t p)
@@ -29,9 +24,9 @@ static double score(const struct bed *b, size_t r, size_t p)
         double s = 0;
 
         for (size_t d = 0; d < dim; d++)
-            s += (double)src(b, 0, r, h * dim + d) * (double)key[d];
+            s += bed_src(b, 0, r, h * dim + d) * (double)key[d];
         if (s > 0)
-            sum += s * (double)src(b, 1, r, h) * (double)b->op.p.indexer.scale;
+            sum += s * bed_src(b, 1, r, h) * (double)b->op.p.indexer.scale;
     }
     return sum;
 }
@@ -236,7 +231,7 @@ static double want_sparse(const struct bed *b, int o, size_t r, size_t i)
 
         op->src[1].fmt->to_f32(bed_slot(&op->src[1], kv, (size_t)list[p]), row, dim);
         for (size_t d = 0; d < dim; d++)
-            s += (double)src(b, 0, r, head * dim + d) * (double)row[d];
+            s += bed_src(b, 0, r, head * dim + d) * (double)row[d];
         b->truth[p] = s * (double)op->p.attention.scale;
     }
     for (size_t p = 0; p < n; p++)

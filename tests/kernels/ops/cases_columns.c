@@ -6,11 +6,6 @@
 
 #define CHECK(b) ((*ret_run)++, bed_check(&(b)))
 
-static double src(const struct bed *b, int s, size_t r, size_t i)
-{
-    return (double)tensor_f32(&b->op.src[s], r)[i];
-}
-
 /* -- SLICE ----------------------------------------------------------------------------- */
 
 static double want_slice(const struct bed *b, int o, size_t r, size_t i)
@@ -18,7 +13,7 @@ static double want_slice(const struct bed *b, int o, size_t r, size_t i)
     size_t n = b->op.p.slice.n;
 
     (void)o;
-    return src(b, 0, r, i / n * b->op.p.slice.group + b->op.p.slice.from + i % n);
+    return bed_src(b, 0, r, i / n * b->op.p.slice.group + b->op.p.slice.from + i % n);
 }
 
 int cases_SLICE(int *ret_run)
@@ -53,8 +48,8 @@ static double want_join(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     if (at < na)
-        return src(b, 0, r, group * na + at);
-    return src(b, 1, r, (b->op.src[1].n[0] == nb ? 0 : group * nb) + at - na);
+        return bed_src(b, 0, r, group * na + at);
+    return bed_src(b, 1, r, (b->op.src[1].n[0] == nb ? 0 : group * nb) + at - na);
 }
 
 int cases_JOIN(int *ret_run)

@@ -12,21 +12,6 @@
 
 static const char *const cache_formats[] = {"f32", "f16", "q8_0"};
 
-static double src(const struct bed *b, int s, size_t r, size_t i)
-{
-    return (double)tensor_f32(&b->op.src[s], r)[i];
-}
-
-static double vec(const struct bed *b, int s, size_t i)
-{
-    return (double)((const float *)b->op.src[s].data)[i];
-}
-
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
 /* -- COMPRESS --------------------------------------------------------------------------- */
 
 /* Column of src0 (or of src1, score) at a position, which may be of the rows kept. */
@@ -37,7 +22,7 @@ static double group_input(const struct bed *b, bool score, size_t pos, size_t co
     size_t width = (size_t)p->dim * (p->overlap ? 2 : 1);
 
     if (pos >= b->run.pos)
-        return src(b, score, pos - b->run.pos, column);
+        return bed_src(b, score, pos - b->run.pos, column);
     return (double)((const float *)b->initial[0])[pos % kept->n[1] * kept->n[0] + p->column +
                                                   score * width + column];
 }
@@ -51,7 +36,7 @@ static double group_mean(const struct bed *b, size_t j, size_t d)
 
     for (size_t pos = from; pos < first + p->group; pos++) {
         size_t column = d + (p->overlap && pos >= first ? p->dim : 0);
-        double w = exp(group_input(b, true, pos, column) + src(b, 2, pos % p->group, column));
+        double w = exp(group_input(b, true, pos, column) + bed_src(b, 2, pos % p->group, column));
 
         sum += w;
         value += w * group_input(b, false, pos, column);
@@ -71,7 +56,7 @@ static void group_key(const struct bed *b, size_t j, double *key)
         sum += key[d] * key[d];
     }
     for (size_t d = 0; d < p->dim; d++)
-        key[d] *= vec(b, 3, d) / sqrt(sum / p->dim + (double)p->eps);
+        key[d] *= bed_vec(b, 3, d) / sqrt(sum / p->dim + (double)p->eps);
     for (size_t i = 0; i < n_rot / 2; i++) {
         double angle =
             (double)(j * p->group) * pow((double)p->rope.base, -2.0 * (double)i / (double)n_rot);
@@ -183,7 +168,7 @@ static double want_near_far(const struct bed *b, int o, size_t r, size_t i)
         double s = 0;
 
         for (size_t d = 0; d < dim; d++)
-            s += src(b, 0, r, head * dim + d) * (double)row[d];
+            s += bed_src(b, 0, r, head * dim + d) * (double)row[d];
         b->truth[n] = s * (double)b->op.p.attention.scale;
         max = fmax(max, b->truth[n]);
     }
@@ -193,7 +178,7 @@ static double want_near_far(const struct bed *b, int o, size_t r, size_t i)
         value += exp(b->truth[k] - max) * (double)row[i % dim];
     }
     if (b->op.src[3].fmt)
-        sum += exp(vec(b, 3, head) - max);
+        sum += exp(bed_vec(b, 3, head) - max);
     return value / sum;
 }
 
@@ -277,7 +262,7 @@ static void truth_matrix(const struct bed *b, size_t r, double *m)
     double eps = (double)b->op.p.hyper.eps, sum;
 
     for (size_t i = 0; i < n * n; i++)
-        m[i] = exp(src(b, 0, r, 2 * n + i) * vec(b, 1, 2) + vec(b, 2, 2 * n + i));
+        m[i] = exp(bed_src(b, 0, r, 2 * n + i) * bed_vec(b, 1, 2) + bed_vec(b, 2, 2 * n + i));
     for (unsigned k = 0; k < b->op.p.hyper.n_iter; k++) {
         for (size_t from = 0; from < n; from++) {
             sum = k ? eps : 0;
@@ -302,7 +287,7 @@ static double want_mix(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     if (i < 2 * n) {
-        double x = sigmoid(src(b, 0, r, i) * vec(b, 1, i / n) + vec(b, 2, i));
+        double x = bed_sigmoid(bed_src(b, 0, r, i) * bed_vec(b, 1, i / n) + bed_vec(b, 2, i));
 
         return i < n ? x + (double)b->op.p.hyper.eps : 2 * x;
     }
@@ -341,7 +326,7 @@ static double want_in(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     for (size_t s = 0; s < b->op.p.hyper.n; s++)
-        sum += src(b, 0, r, s * b->op.dst[0].n[0] + i) * src(b, 1, r, s);
+        sum += bed_src(b, 0, r, s * b->op.dst[0].n[0] + i) * bed_src(b, 1, r, s);
     return sum;
 }
 
@@ -361,11 +346,11 @@ int cases_HYPER_IN(int *ret_run)
 static double want_out(const struct bed *b, int o, size_t r, size_t i)
 {
     size_t n = b->op.p.hyper.n, width = b->op.src[1].n[0], to = i / width;
-    double sum = src(b, 1, r, i % width) * src(b, 2, r, n + to);
+    double sum = bed_src(b, 1, r, i % width) * bed_src(b, 2, r, n + to);
 
     (void)o;
     for (size_t from = 0; from < n; from++)
-        sum += src(b, 0, r, from * width + i % width) * src(b, 2, r, 2 * n + from * n + to);
+        sum += bed_src(b, 0, r, from * width + i % width) * bed_src(b, 2, r, 2 * n + from * n + to);
     return sum;
 }
 

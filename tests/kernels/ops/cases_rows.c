@@ -8,16 +8,6 @@
 
 #define CHECK(b) ((*ret_run)++, bed_check(&(b)))
 
-static float src(const struct bed *b, int s, size_t r, size_t i)
-{
-    return tensor_f32(&b->op.src[s], r)[i];
-}
-
-static float vec(const struct bed *b, int s, size_t i)
-{
-    return ((const float *)b->op.src[s].data)[i];
-}
-
 /* -- EMBED -------------------------------------------------------------------------- */
 
 static double want_embed(const struct bed *b, int o, size_t r, size_t i)
@@ -95,7 +85,7 @@ static double want_rope_table(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     if (b->op.src[0].fmt)
-        freq /= (double)vec(b, 0, i / 2);
+        freq /= bed_vec(b, 0, i / 2);
     angle = freq * (double)p->freq_scale;
     if (p->ext_factor != 0.0f) {
         double keep = yarn_keep(p, i / 2);
@@ -155,11 +145,11 @@ static double want_rmsnorm(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     for (size_t j = first; j < first + group; j++)
-        sum += (double)src(b, 0, r, j) * (double)src(b, 0, r, j);
-    sum = (double)src(b, 0, r, i) / sqrt(sum / (double)group + (double)b->op.p.rmsnorm.eps);
+        sum += bed_src(b, 0, r, j) * bed_src(b, 0, r, j);
+    sum = bed_src(b, 0, r, i) / sqrt(sum / (double)group + (double)b->op.p.rmsnorm.eps);
     if (w->fmt)
-        sum *= (double)vec(b, 1, w->n[0] == group ? i - first : i);
-    return bias->fmt ? sum + (double)vec(b, 2, bias->n[0] == group ? i - first : i) : sum;
+        sum *= bed_vec(b, 1, w->n[0] == group ? i - first : i);
+    return bias->fmt ? sum + bed_vec(b, 2, bias->n[0] == group ? i - first : i) : sum;
 }
 
 int cases_RMSNORM(int *ret_run)
@@ -199,14 +189,13 @@ static double want_layernorm(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     for (size_t j = first; j < first + group; j++)
-        mean += (double)src(b, 0, r, j) / (double)group;
+        mean += bed_src(b, 0, r, j) / (double)group;
     for (size_t j = first; j < first + group; j++)
-        sum += pow((double)src(b, 0, r, j) - mean, 2);
-    y = ((double)src(b, 0, r, i) - mean) /
-        sqrt(sum / (double)group + (double)b->op.p.layernorm.eps);
+        sum += pow(bed_src(b, 0, r, j) - mean, 2);
+    y = (bed_src(b, 0, r, i) - mean) / sqrt(sum / (double)group + (double)b->op.p.layernorm.eps);
     if (w->fmt)
-        y *= (double)vec(b, 1, w->n[0] == group ? i - first : i);
-    return bias->fmt ? y + (double)vec(b, 2, bias->n[0] == group ? i - first : i) : y;
+        y *= bed_vec(b, 1, w->n[0] == group ? i - first : i);
+    return bias->fmt ? y + bed_vec(b, 2, bias->n[0] == group ? i - first : i) : y;
 }
 
 int cases_LAYERNORM(int *ret_run)
@@ -270,7 +259,7 @@ int cases_QUANTIZE(int *ret_run)
             }
             for (size_t r = 0; r < rows; r++)
                 for (size_t k = 0; k < n; k++) {
-                    double x = (double)src(&b, 0, r, k);
+                    double x = bed_src(&b, 0, r, k);
                     double e = x - bed_activation((enum act_kind)act, &b.op.dst[0], r, k);
 
                     error += e * e;
@@ -298,11 +287,11 @@ static double want_rope(const struct bed *b, int o, size_t r, size_t i)
 
     (void)o;
     if (at >= n)
-        return (double)src(b, 0, r, i);
-    x = (double)src(b, 0, r, first + (neox ? pair : 2 * pair));
-    y = (double)src(b, 0, r, first + (neox ? pair + n / 2 : 2 * pair + 1));
-    c = (double)src(b, 1, r, 2 * pair);
-    a = (double)src(b, 1, r, 2 * pair + 1);
+        return bed_src(b, 0, r, i);
+    x = bed_src(b, 0, r, first + (neox ? pair : 2 * pair));
+    y = bed_src(b, 0, r, first + (neox ? pair + n / 2 : 2 * pair + 1));
+    c = bed_src(b, 1, r, 2 * pair);
+    a = bed_src(b, 1, r, 2 * pair + 1);
     return second ? x * a + y * c : x * c - y * a;
 }
 
@@ -338,8 +327,8 @@ int cases_ROPE(int *ret_run)
 
 static double want_glu(const struct bed *b, int o, size_t r, size_t i)
 {
-    double x = (double)src(b, 0, r, i);
-    double up = b->op.src[1].fmt ? (double)src(b, 1, r, i) : 1.0;
+    double x = bed_src(b, 0, r, i);
+    double up = b->op.src[1].fmt ? bed_src(b, 1, r, i) : 1.0;
 
     (void)o;
     switch (b->op.p.glu.act) {
@@ -384,7 +373,7 @@ int cases_GLU(int *ret_run)
 static double want_add(const struct bed *b, int o, size_t r, size_t i)
 {
     (void)o;
-    return (double)src(b, 0, r, i) + (double)src(b, 1, r, i);
+    return bed_src(b, 0, r, i) + bed_src(b, 1, r, i);
 }
 
 int cases_ADD(int *ret_run)
@@ -401,10 +390,10 @@ int cases_ADD(int *ret_run)
 static double want_scale(const struct bed *b, int o, size_t r, size_t i)
 {
     const struct tensor *w = &b->op.src[1];
-    double factor = w->fmt ? (double)vec(b, 1, w->n[0] == 1 ? 0 : i) : 1.0;
+    double factor = w->fmt ? bed_vec(b, 1, w->n[0] == 1 ? 0 : i) : 1.0;
 
     (void)o;
-    return (double)src(b, 0, r, i) * (double)b->op.p.scale.s * factor;
+    return bed_src(b, 0, r, i) * (double)b->op.p.scale.s * factor;
 }
 
 static double want_temperature(const struct bed *b, int o, size_t r, size_t i)
@@ -447,7 +436,7 @@ static double want_softcap(const struct bed *b, int o, size_t r, size_t i)
     double cap = (double)b->op.p.softcap.cap;
 
     (void)o;
-    return cap * tanh((double)src(b, 0, r, i) / cap);
+    return cap * tanh(bed_src(b, 0, r, i) / cap);
 }
 
 int cases_SOFTCAP(int *ret_run)
@@ -466,7 +455,7 @@ int cases_SOFTCAP(int *ret_run)
 static double want_rows(const struct bed *b, int o, size_t r, size_t i)
 {
     (void)o;
-    return (double)src(b, 0, (size_t)b->run.rows_out[r], i);
+    return bed_src(b, 0, (size_t)b->run.rows_out[r], i);
 }
 
 int cases_ROWS(int *ret_run)
@@ -499,19 +488,19 @@ static double softmax_over(const struct bed *b, size_t r, const size_t *ids, siz
     double max = -INFINITY, sum = 0;
 
     for (size_t i = 0; i < n; i++)
-        max = fmax(max, (double)src(b, 0, r, ids ? ids[i] : i));
+        max = fmax(max, bed_src(b, 0, r, ids ? ids[i] : i));
     for (size_t i = 0; i < n; i++)
-        sum += exp((double)src(b, 0, r, ids ? ids[i] : i) - max);
-    return exp((double)src(b, 0, r, e) - max) / sum;
+        sum += exp(bed_src(b, 0, r, ids ? ids[i] : i) - max);
+    return exp(bed_src(b, 0, r, e) - max) / sum;
 }
 
 /* What an expert competes with. */
 static double expert_score(const struct bed *b, size_t r, size_t e)
 {
-    double x = (double)src(b, 0, r, e), bias = b->op.src[1].fmt ? (double)vec(b, 1, e) : 0.0;
+    double x = bed_src(b, 0, r, e), bias = b->op.src[1].fmt ? bed_vec(b, 1, e) : 0.0;
 
     if (b->op.p.router.gating == OP_GATING_SIGMOID)
-        x = 1 / (1 + exp(-x));
+        x = bed_sigmoid(x);
     else if (b->op.p.router.gating == OP_GATING_SQRT_SOFTPLUS)
         x = sqrt(log1p(exp(x)));
     else if (!by_logits(b))
@@ -570,7 +559,7 @@ static void choose(const struct bed *b, size_t r, size_t *ids)
 
 static double expert_weight(const struct bed *b, size_t r, const size_t *ids, size_t i)
 {
-    double x = (double)src(b, 0, r, ids[i]);
+    double x = bed_src(b, 0, r, ids[i]);
 
     switch (b->op.p.router.gating) {
     case OP_GATING_SOFTMAX: return softmax_over(b, r, NULL, b->op.p.router.n_expert, ids[i]);
@@ -579,7 +568,7 @@ static double expert_weight(const struct bed *b, size_t r, const size_t *ids, si
     case OP_GATING_SIGMOID:
     case OP_GATING_SIGMOID_CHOSEN: break;
     }
-    return 1 / (1 + exp(-x));
+    return bed_sigmoid(x);
 }
 
 /* The ids are compared as the bits that they are: a wrong one is far off. */
@@ -603,7 +592,7 @@ static double want_router(const struct bed *b, int o, size_t r, size_t i)
     for (size_t k = 0; k < b->op.p.router.n_used; k++)
         sum += expert_weight(b, r, ids, k);
     return expert_weight(b, r, ids, i) / (b->op.p.router.normalise ? sum : 1.0) *
-           (double)b->op.p.router.scale * (b->op.src[2].fmt ? (double)vec(b, 2, ids[i]) : 1.0);
+           (double)b->op.p.router.scale * (b->op.src[2].fmt ? bed_vec(b, 2, ids[i]) : 1.0);
 }
 
 /* Experts that the tokens say, whatever the logits. */
@@ -673,10 +662,10 @@ int cases_ROUTER(int *ret_run)
 
 static double want_lerp(const struct bed *b, int o, size_t r, size_t i)
 {
-    double x = src(b, 0, r, i), share = src(b, 2, b->op.src[2].n[1] == 1 ? 0 : r, i);
+    double x = bed_src(b, 0, r, i), share = bed_src(b, 2, b->op.src[2].n[1] == 1 ? 0 : r, i);
 
     (void)o;
-    return x + ((double)src(b, 1, r, i) - x) * share;
+    return x + (bed_src(b, 1, r, i) - x) * share;
 }
 
 int cases_LERP(int *ret_run)

@@ -8,21 +8,6 @@
 
 #define CHECK(b) ((*ret_run)++, bed_check(&(b)))
 
-static double src(const struct bed *b, int s, size_t r, size_t i)
-{
-    return (double)tensor_f32(&b->op.src[s], r)[i];
-}
-
-static double vec(const struct bed *b, int s, size_t i)
-{
-    return (double)((const float *)b->op.src[s].data)[i];
-}
-
-static double sigmoid(double x)
-{
-    return 1 / (1 + exp(-x));
-}
-
 /* -- CONV ------------------------------------------------------------------------------ */
 
 /* Input of column i, `back` rows before row r. */
@@ -31,7 +16,7 @@ static double conv_input(const struct bed *b, size_t r, size_t back, size_t i)
     const struct tensor *kept = &b->state[0];
 
     if (back <= r)
-        return src(b, 0, r - back, i);
+        return bed_src(b, 0, r - back, i);
     return (
         double)((const float *)
                     b->initial[0])[(kept->n[1] + r - back) * kept->n[0] + b->op.p.conv.column + i];
@@ -44,10 +29,10 @@ static double want_conv(const struct bed *b, int o, size_t r, size_t i)
 
     for (int d = 0; d < o; d++)
         i += b->op.dst[d].n[0];
-    sum = b->op.src[2].fmt ? vec(b, 2, i) : 0;
+    sum = b->op.src[2].fmt ? bed_vec(b, 2, i) : 0;
     for (size_t j = 0; j < taps; j++)
-        sum += src(b, 1, i, j) * conv_input(b, r, taps - 1 - j, i);
-    return b->op.p.conv.silu ? sum * sigmoid(sum) : sum;
+        sum += bed_src(b, 1, i, j) * conv_input(b, r, taps - 1 - j, i);
+    return b->op.p.conv.silu ? sum * bed_sigmoid(sum) : sum;
 }
 
 static int conv(size_t taps, const size_t *widths, int n, unsigned column, bool bias, size_t rows,
@@ -90,9 +75,9 @@ int cases_CONV(int *ret_run)
 
 static double want_decay(const struct bed *b, int o, size_t r, size_t i)
 {
-    double x = log1p(exp(src(b, 0, r, i) + (b->op.src[1].fmt ? vec(b, 1, i) : 0)));
+    double x = log1p(exp(bed_src(b, 0, r, i) + (b->op.src[1].fmt ? bed_vec(b, 1, i) : 0)));
 
-    return o ? exp(x * vec(b, 2, i / (b->op.dst[0].n[0] / b->op.src[2].n[0]))) : x;
+    return o ? exp(x * bed_vec(b, 2, i / (b->op.dst[0].n[0] / b->op.src[2].n[0]))) : x;
 }
 
 int cases_DECAY(int *ret_run)
@@ -144,15 +129,15 @@ static void delta_column(const struct bed *b, double *state, size_t h, size_t c)
         for (size_t i = 0; i < p->k_dim; i++) {
             double *s = state_at(b, state, h, i, c);
 
-            *s *= src(b, 3, r, each ? h * p->k_dim + i : h);
-            seen += *s * src(b, 1, r, kh * p->k_dim + i) * (double)p->k_scale;
+            *s *= bed_src(b, 3, r, each ? h * p->k_dim + i : h);
+            seen += *s * bed_src(b, 1, r, kh * p->k_dim + i) * (double)p->k_scale;
         }
-        diff = sigmoid(src(b, 4, r, h)) * (src(b, 2, r, h * p->v_dim + c) - seen);
+        diff = bed_sigmoid(bed_src(b, 4, r, h)) * (bed_src(b, 2, r, h * p->v_dim + c) - seen);
         for (size_t i = 0; i < p->k_dim; i++) {
             double *s = state_at(b, state, h, i, c);
 
-            *s += src(b, 1, r, kh * p->k_dim + i) * (double)p->k_scale * diff;
-            out += *s * src(b, 0, r, kh * p->k_dim + i) * (double)p->q_scale;
+            *s += bed_src(b, 1, r, kh * p->k_dim + i) * (double)p->k_scale * diff;
+            out += *s * bed_src(b, 0, r, kh * p->k_dim + i) * (double)p->q_scale;
         }
         b->truth[r * width + h * p->v_dim + c] = out;
     }
@@ -230,15 +215,15 @@ static void ssm_column(const struct bed *b, double *state, size_t h, size_t c)
     size_t at = h * p->head_dim + c, group = h / (p->n_heads / p->n_groups);
 
     for (size_t r = 0; r < b->run.rows; r++) {
-        double dt = src(b, 3, r, p->each ? c : h), x = src(b, 0, r, at);
-        double y = x * vec(b, 5, p->each ? c : h);
+        double dt = bed_src(b, 3, r, p->each ? c : h), x = bed_src(b, 0, r, at);
+        double y = x * bed_vec(b, 5, p->each ? c : h);
 
         for (size_t i = 0; i < p->n_state; i++) {
             double *s = state_at(b, state, h, i, c);
 
-            *s *= p->each ? exp(dt * src(b, 4, c, i)) : src(b, 4, r, h);
-            *s += src(b, 1, r, group * p->n_state + i) * x * dt;
-            y += *s * src(b, 2, r, group * p->n_state + i);
+            *s *= p->each ? exp(dt * bed_src(b, 4, c, i)) : bed_src(b, 4, r, h);
+            *s += bed_src(b, 1, r, group * p->n_state + i) * x * dt;
+            y += *s * bed_src(b, 2, r, group * p->n_state + i);
         }
         b->truth[r * b->op.dst[0].n[0] + at] = y;
     }
@@ -314,17 +299,17 @@ static double wkv_length(const struct bed *b, size_t r, size_t head)
     double sum = 0;
 
     for (size_t i = head * n; i < (head + 1) * n; i++)
-        sum += pow(src(b, 2, r, i) * vec(b, 5, i), 2);
+        sum += pow(bed_src(b, 2, r, i) * bed_vec(b, 5, i), 2);
     return sqrt(sum);
 }
 
 static struct wkv_row wkv_row(const struct bed *b, size_t r, size_t i, double length)
 {
-    double k = src(b, 2, r, i), rate = sigmoid(src(b, 4, r, i));
+    double k = bed_src(b, 2, r, i), rate = bed_sigmoid(bed_src(b, 4, r, i));
 
-    return (struct wkv_row){.decay = exp(-exp(-0.5) * sigmoid(src(b, 1, r, i))),
-                            .key = k * (1 + (rate - 1) * vec(b, 6, i)),
-                            .removed = k * vec(b, 5, i) / length,
+    return (struct wkv_row){.decay = exp(-exp(-0.5) * bed_sigmoid(bed_src(b, 1, r, i))),
+                            .key = k * (1 + (rate - 1) * bed_vec(b, 6, i)),
+                            .removed = k * bed_vec(b, 5, i) / length,
                             .rate = rate};
 }
 
@@ -342,12 +327,12 @@ static void wkv_column(const struct bed *b, double *state, size_t h, size_t c)
             struct wkv_row w = wkv_row(b, r, h * n + i, length);
             double *s = state_at(b, state, h, i, c);
 
-            *s = *s * w.decay - seen * w.rate * w.removed + src(b, 3, r, at) * w.key;
-            out += *s * src(b, 0, r, h * n + i);
-            bonus += w.key * src(b, 0, r, h * n + i) * vec(b, 7, h * n + i);
+            *s = *s * w.decay - seen * w.rate * w.removed + bed_src(b, 3, r, at) * w.key;
+            out += *s * bed_src(b, 0, r, h * n + i);
+            bonus += w.key * bed_src(b, 0, r, h * n + i) * bed_vec(b, 7, h * n + i);
         }
         b->truth[r * width + at] = out;
-        b->truth[(b->run.rows + r) * width + at] = src(b, 3, r, at) * bonus;
+        b->truth[(b->run.rows + r) * width + at] = bed_src(b, 3, r, at) * bonus;
     }
 }
 
@@ -397,7 +382,7 @@ int cases_WKV(int *ret_run)
 static double want_shift(const struct bed *b, int o, size_t r, size_t i)
 {
     (void)o;
-    return r ? src(b, 0, r - 1, i)
+    return r ? bed_src(b, 0, r - 1, i)
              : (double)((const float *)b->initial[0])[b->op.p.shift.column + i];
 }
 
