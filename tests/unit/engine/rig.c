@@ -238,9 +238,9 @@ void answer_clear(struct answer *a)
     a->result = NULL;
 }
 
-void rig_load(struct rig *r, const char *name)
+static void load(struct rig *r, const char *name, int pin)
 {
-    struct load_spec spec = {.target = name, .ttl_ms = -1, .pin = -1};
+    struct load_spec spec = {.target = name, .ttl_ms = -1, .pin = pin};
     struct answer a;
     struct job_sink sink = rig_sink(r, &a);
     struct err err;
@@ -249,6 +249,16 @@ void rig_load(struct rig *r, const char *name)
     rig_wait_job(r, &a);
     ck_assert_msg(!a.failed, "%s", a.error.text);
     answer_clear(&a);
+}
+
+void rig_load(struct rig *r, const char *name)
+{
+    load(r, name, -1);
+}
+
+void rig_load_pinned(struct rig *r, const char *name)
+{
+    load(r, name, 1);
 }
 
 enum model_state rig_state(struct rig *r, const char *name)

@@ -78,6 +78,7 @@ void rig_wait_job(struct rig *r, struct answer *a);
 void answer_clear(struct answer *a);
 /* Loads m(i) and waits; fails the test when it does not work. */
 void rig_load(struct rig *r, const char *name);
+void rig_load_pinned(struct rig *r, const char *name);
 enum model_state rig_state(struct rig *r, const char *name);
 /* Dispatches until the model is in that state. */
 void rig_wait_state(struct rig *r, const char *name, enum model_state state);

@@ -157,18 +157,11 @@ static void take_memory_of_a_pinned_one(struct told *t)
 
 START_TEST(nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for)
 {
-    struct load_spec spec = {.target = "m0", .ttl_ms = -1, .pin = 1};
     struct told t = {.at_text = take_memory_of_a_pinned_one};
     struct rig r;
-    struct answer a;
-    struct job_sink sink;
-    struct err err;
 
     rig_open(&r, 1, 0, NULL);
-    sink = rig_sink(&r, &a);
-    ck_assert_int_gt(engine_load(r.e, &spec, &sink, &err), 0);
-    rig_wait_job(&r, &a);
-    answer_clear(&a);
+    rig_load_pinned(&r, "m0");
     rig_run(&r, rig_completion("m0", "long", 200), &t);
     ck_assert(t.meddled);
     ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
@@ -204,17 +197,11 @@ END_TEST
 
 START_TEST(force_unloads_nobody_when_it_would_not_be_enough)
 {
-    struct load_spec spec = {.target = "m0", .ttl_ms = -1, .pin = 1};
     struct rig r;
     struct answer a;
-    struct job_sink sink;
-    struct err err;
 
     rig_open(&r, 2, 0, NULL);
-    sink = rig_sink(&r, &a);
-    ck_assert_int_gt(engine_load(r.e, &spec, &sink, &err), 0);
-    rig_wait_job(&r, &a);
-    answer_clear(&a);
+    rig_load_pinned(&r, "m0");
     rig_load(&r, "m1");
     ck_assert_int_eq(set_budget(&r, 4096, BUDGET_IDLE, &a), ERR_CONFLICT);
     ck_assert_int_eq(rig_state(&r, "m1"), MODEL_READY);

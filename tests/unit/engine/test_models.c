@@ -291,19 +291,13 @@ END_TEST
 
 START_TEST(a_pinned_model_does_not_make_room_and_the_refusal_has_the_sum)
 {
-    struct load_spec spec = {.target = "m0", .ttl_ms = -1, .pin = 1};
     struct rig r;
-    struct answer a;
-    struct job_sink sink;
     struct told t = {0};
     struct err err;
     size_t each;
 
     rig_open(&r, 2, 0, NULL);
-    sink = rig_sink(&r, &a);
-    ck_assert_int_gt(engine_load(r.e, &spec, &sink, &err), 0);
-    rig_wait_job(&r, &a);
-    answer_clear(&a);
+    rig_load_pinned(&r, "m0");
     each = rig_model_bytes(&r, "m0");
     ck_assert_int_eq(ledger_set_budget(r.ledger, POOL_RAM, each * 3 / 2, &err), 0);
     rig_run(&r, rig_completion("m1", "x", 2), &t);
