@@ -587,10 +587,3 @@ int family_file_build_odd(const struct family_file *o, const char *words, struct
     free(all);
     return r;
 }
-
-bool family_model_build(const char *family, enum family_fault fault, size_t which,
-                        struct gguf_writer *w, char ret_name[96])
-{
-    return family_file_build(
-        &(struct family_file){.family = family, .fault = fault, .which = which}, w, ret_name);
-}

@@ -62,6 +62,3 @@ bool family_file_build(const struct family_file *o, struct gguf_writer *w, char 
  */
 int family_file_build_odd(const struct family_file *o, const char *words, struct gguf_writer *w,
                           struct err *err);
-/* The first variant in f32. */
-bool family_model_build(const char *family, enum family_fault fault, size_t which,
-                        struct gguf_writer *w, char ret_name[96]);

@@ -112,7 +112,7 @@ static void last_logits(const char *family, size_t n, size_t n_batch, size_t ste
     const float *logits = NULL;
     char name[96];
 
-    family_model_build(family, FAMILY_SOUND, 0, &w, name);
+    family_file_build(&(struct family_file){.family = family}, &w, name);
     ck_assert_msg(tiny_open(&w, &e.m, &err) == 0, "%s", err.text);
     ck_assert_msg(
         model_load(e.m, &options, e.ledger, e.cpu.ops, e.cpu.be, NULL, NULL, NULL, &err) == 0, "%s",
