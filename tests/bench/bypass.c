@@ -18,6 +18,7 @@
 #include "common/thread.h"
 #include "daemon/model/model.h"
 #include "tests/support/cpu_backend.h"
+#include "tests/support/median.h"
 
 /* One call of the device. */
 struct call {
@@ -84,19 +85,6 @@ static double token_ms(struct model *m)
     ms = (double)(clock_us() - began_us) / 1000;
     sequence_truncate(model_sequence(m), at);
     return ms;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, by_value);
-    return values[n / 2];
 }
 
 static void fill(struct model *m, size_t depth)

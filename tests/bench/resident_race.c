@@ -28,6 +28,7 @@
 #include "daemon/gguf/gguf.h"
 #include "daemon/model/model.h"
 #include "tests/support/cpu_backend.h"
+#include "tests/support/median.h"
 
 #define PAIRS_MAX 4096
 
@@ -119,13 +120,6 @@ static double batch_ms(struct model *m, size_t rows, bool mapped, uint64_t *ret_
     return ms;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* Medians in turns; the same bits both ways. */
 static void turns(struct model *m, size_t rows, size_t n, double *ret_owned, double *ret_mapped)
 {
@@ -139,10 +133,8 @@ static void turns(struct model *m, size_t rows, size_t n, double *ret_owned, dou
         if (digest[0] != digest[1])
             die("the logits differ");
     }
-    for (int mapped = 0; mapped <= 1; mapped++)
-        qsort(ms[mapped], n, sizeof *ms[mapped], by_value);
-    *ret_owned = ms[0][n / 2];
-    *ret_mapped = ms[1][n / 2];
+    *ret_owned = median(ms[0], n);
+    *ret_mapped = median(ms[1], n);
     free(ms[0]);
     free(ms[1]);
 }

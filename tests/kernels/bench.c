@@ -8,23 +8,11 @@
 #include "backends/cpu/cpuid.h"
 #include "tests/kernels/check.h"
 #include "tests/kernels/machine.h"
+#include "tests/support/median.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define SAMPLES     7
 #define MAX_THREADS 64
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof(*v), by_value);
-    return v[n / 2];
-}
 
 void bench_machine(unsigned threads)
 {
