@@ -16,7 +16,6 @@ import random
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 from gate_rig import MIB, Rnbd
 
@@ -48,14 +47,9 @@ class Checks:
 
     def answer(self, daemon, n_vocab):
         """Hits of decode in an answer, in percent, without its beginning, which fills the cache."""
-        chosen = random.Random(3)
-        port, marks = daemon.call("status")["port"], []
+        chosen, marks = random.Random(3), []
         for n in (60, self.args.tokens):
-            body = {"model": "m", "prompt": [chosen.randrange(n_vocab) for _ in range(64)], "max_tokens": n, "temperature": 1.0,
-                    "seed": 5, "ignore_eos": True}
-            ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % port, json.dumps(body).encode(),
-                                         {"Content-Type": "application/json"})
-            with urllib.request.urlopen(ask, timeout=1200) as reply:
+            with daemon.complete([chosen.randrange(n_vocab) for _ in range(64)], n, temperature=1.0, seed=5) as reply:
                 reply.read()
             marks.append(daemon.cache())
         a, b = marks

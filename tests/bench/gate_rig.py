@@ -126,19 +126,22 @@ class Rnbd:
             raise Skipped("rnbctl bench failed: " + said.strip())
         return {t["test"]: t["median"] for t in answer["tests"]}
 
+    def complete(self, prompt, n, **more):
+        """The open reply to a request for n tokens; raises what urlopen does."""
+        body = {"model": "m", "prompt": prompt, "max_tokens": n, "temperature": 0, "ignore_eos": True, **more}
+        ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % self.call("status")["port"], json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+        return urllib.request.urlopen(ask, timeout=1200)
+
     def generate(self, prompt, n, each=None):
         """The log probabilities of an answer of at most n tokens with those of the four next best, to the last bit, and the error
         that ended it or None.
 
         A synthetic model's tokens mostly have no text, so these are the answer.  each(tokens so far) after every token.
         """
-        port = self.call("status")["port"]
-        body = {"model": "m", "prompt": prompt, "max_tokens": n, "temperature": 0, "logprobs": 5, "stream": True, "ignore_eos": True}
-        ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % port, json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
         answer = []
         try:
-            with urllib.request.urlopen(ask, timeout=1200) as reply:
+            with self.complete(prompt, n, logprobs=5, stream=True) as reply:
                 for line in reply:
                     if not line.startswith(b"data: {"):
                         continue

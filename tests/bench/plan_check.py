@@ -19,7 +19,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import urllib.request
 
 from gate_rig import GIB, MIB, Rnbd, Skipped
 
@@ -49,13 +48,8 @@ class Checks:
     @staticmethod
     def ask(daemon, vocab, which):
         """One answer's timings; which: one of a few prompts, so that what was learnt is what is asked."""
-        port, chosen = daemon.call("status")["port"], random.Random(which)
-        ids = [chosen.randrange(vocab // 8, vocab) for _ in range(PROMPT)]
-        body = {"model": "m", "prompt": ids, "max_tokens": ANSWER, "temperature": 0,
-                "ignore_eos": True}
-        ask = urllib.request.Request("http://127.0.0.1:%d/v1/completions" % port, json.dumps(body).encode(),
-                                     {"Content-Type": "application/json"})
-        with urllib.request.urlopen(ask, timeout=1200) as reply:
+        chosen = random.Random(which)
+        with daemon.complete([chosen.randrange(vocab // 8, vocab) for _ in range(PROMPT)], ANSWER) as reply:
             return json.loads(reply.read())["timings"]
 
     def plan(self, daemon, ctx, budget):
@@ -98,7 +92,7 @@ class Checks:
         if pool["peak"] > max(plan["peak"], plan["total"] + answer):
             wrong.append("peak with an answer %d, planned %d, or %d and the answer's %d" % (
                 pool["peak"], plan["peak"], plan["total"], answer))
-        if plan["accounts"]["scratch"] + 0 != {a["name"]: a["bytes"] for a in pool["accounts"]}["scratch"]:
+        if plan["accounts"]["scratch"] != {a["name"]: a["bytes"] for a in pool["accounts"]}["scratch"]:
             wrong.append("scratch %d, planned %d" % (most["scratch"], plan["accounts"]["scratch"]))
         return wrong
 
