@@ -15,7 +15,8 @@ FINDINGS=0
 TINY=$B/tests/tiny.gguf # 2 layers: answers at once
 SLOW=$B/tests/slow.gguf # 40 layers: an answer of thousands of tokens takes a while
 EMBED=$B/tests/embed.gguf # an embedding model, mean pooling, context 512
-export TINY SLOW EMBED
+MOE=$B/tests/moe.gguf # a mixture of experts that streams in a tight budget
+export TINY SLOW EMBED MOE
 PID=
 STARTED=()
 OUT='' ERR='' # of the last expect

@@ -3,8 +3,6 @@
 # shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
-MOE=$B/tests/moe.gguf
-export MOE
 start --model slow="$SLOW" --model moe="$MOE"
 expect 0 rnbctl plan slow --ctx 512
 has "$OUT" "decode about"

@@ -3,8 +3,6 @@
 # shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
-MOE=$B/tests/moe.gguf
-export MOE
 mkdir "$T/near" "$T/models"
 FAR=$T/far
 if [ -w /dev/shm ]; then
