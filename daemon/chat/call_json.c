@@ -332,6 +332,28 @@ enum call_step split_json_list(struct chat_split *s, bool at_end)
     }
 }
 
+enum call_step split_json_block(struct chat_split *s, const char *close, bool at_end)
+{
+    enum { FIRST, LIST, CLOSE };
+    enum call_step step;
+
+    if (split_phase(s) == FIRST) {
+        split_skip_space(s);
+        switch (split_accept(s, "[", at_end)) {
+        case 0: return CALL_MORE;
+        case 1: split_set_phase(s, LIST); break;
+        default: return CALL_BAD;
+        }
+    }
+    if (split_phase(s) == LIST) {
+        step = split_json_list(s, at_end);
+        if (step != CALL_DONE || !close)
+            return step;
+        split_set_phase(s, CLOSE);
+    }
+    return split_close(s, close, at_end);
+}
+
 enum call_step split_json_arguments(struct chat_split *s, bool at_end)
 {
     struct call_json *j = &s->json;

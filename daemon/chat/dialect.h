@@ -121,6 +121,8 @@ int split_header(struct chat_split *s, const char *marker, bool at_end, struct v
 enum call_step split_json_call(struct chat_split *s, bool at_end);
 /* Consumes objects with "," between them, after a "[" and up to its "]"; ends each call. */
 enum call_step split_json_list(struct chat_split *s, bool at_end);
+/* All of a call that is "[", such objects, and what split_close() says of close; NULL: nothing.  The phases are its own. */
+enum call_step split_json_block(struct chat_split *s, const char *close, bool at_end);
 /* Consumes one JSON value and gives it out as arguments of the call that has begun. */
 enum call_step split_json_arguments(struct chat_split *s, bool at_end);
 

@@ -151,6 +151,7 @@ struct key_row {
 };
 
 struct build;
+struct blk_layer;
 
 struct arch {
     const char *name; /* general.architecture */
@@ -178,6 +179,8 @@ struct arch {
     bool encoder; /* a token also sees those behind it: a text is one batch */
     /* x: what the layer before gave; returns what this one gives. */
     graph_value (*layer)(struct build *b, int layer, graph_value x);
+    /* For layer(): what its layers differ in from the plain kind (blocks/blocks.h); NULL: nothing. */
+    const struct blk_layer *parts;
 };
 
 /* NULL when unknown. */
@@ -362,6 +365,11 @@ void arch_size_shortconv(struct hparams *hp);
     {                                                                                              \
         KEY_SSM_RANK, true                                                                         \
     }
+/* All of a family whose layers are that and nothing else. */
+#define KEYS_SSM_ALONE                                                                             \
+    {KEY_BLOCK_COUNT, true}, {KEY_CONTEXT_LENGTH, true}, {KEY_EMBEDDING_LENGTH, true},             \
+        {KEY_VOCAB_SIZE, false}, {KEY_HEAD_COUNT, false}, {KEY_FEED_FORWARD_LENGTH, false},        \
+        {KEY_RMS_EPS, true}, KEYS_SSM
 /* Layers of Mamba-2, and of Mamba. */
 #define TENSORS_MAMBA2                                                                             \
     MATRIX_IN(RECURRENT, SSM_IN, ALWAYS, DIM_EMBD, DIM_SSM_IN),                                    \

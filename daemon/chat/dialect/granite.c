@@ -8,20 +8,10 @@ static bool detect(struct view template_text)
     return view_has(template_text, "<|tool_call|>");
 }
 
-enum { FIRST, LIST };
-
 static enum call_step call(struct chat_split *s, size_t which, bool at_end)
 {
     (void)which;
-    if (split_phase(s) == FIRST) {
-        split_skip_space(s);
-        switch (split_accept(s, "[", at_end)) {
-        case 0: return CALL_MORE;
-        case 1: split_set_phase(s, LIST); break;
-        default: return CALL_BAD;
-        }
-    }
-    return split_json_list(s, at_end);
+    return split_json_block(s, NULL, at_end);
 }
 
 const struct chat_dialect chat_dialect_granite = {

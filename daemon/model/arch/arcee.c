@@ -20,12 +20,6 @@ static const struct tensor_row tensors[] = {
     MATRIX(FFN_DOWN, ALWAYS, DIM_FF, DIM_EMBD),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x,
-                     &(struct blk_layer){.act = OP_ACT_RELU2, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_arcee = {
     .name = "arcee",
     .rope = OP_ROPE_NORM,
@@ -33,5 +27,6 @@ const struct arch arch_arcee = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_RELU2},
 };

@@ -29,12 +29,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "bailingmoe2", EXPERT_GATING_SIGMOID, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(
-        b, i, x, &(struct blk_layer){.attention = {.qk_norm = true}, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_bailingmoe2 = {
     .name = "bailingmoe2",
     .rope = OP_ROPE_NEOX,
@@ -43,5 +37,6 @@ const struct arch arch_bailingmoe2 = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true}},
 };

@@ -30,11 +30,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_encoder(hp, "bert", err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer_outer(b, i, x, &(struct blk_layer){.act = OP_ACT_GELU});
-}
-
 const struct arch arch_bert = {
     .name = "bert",
     .no_rope = true,
@@ -46,5 +41,6 @@ const struct arch arch_bert = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_outer_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU},
 };

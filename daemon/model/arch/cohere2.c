@@ -18,13 +18,6 @@ static const struct tensor_row tensors[] = {
     TENSORS_FFN(ALWAYS),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    bool no_rope = !(b->hp->layers[i].kind & LAYER_WINDOW);
-
-    return blk_layer_parallel(b, i, x, &(struct blk_layer){.attention = {.no_rope = no_rope}});
-}
-
 const struct arch arch_cohere2 = {
     .name = "cohere2",
     .rope = OP_ROPE_NORM,
@@ -34,5 +27,6 @@ const struct arch arch_cohere2 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_parallel_layer,
+    .parts = &(const struct blk_layer){.attention = {.near_rope = true}},
 };

@@ -21,11 +21,6 @@ static const struct tensor_row tensors[] = {
     TENSORS_FFN(ALWAYS),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer_parallel(b, i, x, &(struct blk_layer){.attention = {.qk_norm = true}});
-}
-
 const struct arch arch_command_r = {
     .name = "command-r",
     .rope = OP_ROPE_NORM,
@@ -34,5 +29,6 @@ const struct arch arch_command_r = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_parallel_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true}},
 };

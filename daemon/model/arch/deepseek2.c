@@ -30,12 +30,6 @@ static int check(struct hparams *hp, struct err *err)
                               flash ? EXPERT_GATING_SIGMOID : EXPERT_GATING_SOFTMAX, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    x = blk_add(b, x, blk_mla(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i), &(struct blk_mla){0}));
-    return blk_add(b, x, blk_mixture(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
-}
-
 const struct arch arch_deepseek2 = {
     .name = "deepseek2",
     .rope = OP_ROPE_NORM,
@@ -44,5 +38,5 @@ const struct arch arch_deepseek2 = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_mla_layer,
 };

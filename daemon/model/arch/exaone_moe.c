@@ -26,15 +26,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "exaone-moe", EXPERT_GATING_SIGMOID, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    bool no_rope = !(b->hp->layers[i].kind & LAYER_WINDOW);
-
-    return blk_layer(b, i, x,
-                     &(struct blk_layer){.attention = {.qk_norm = true, .no_rope = no_rope},
-                                         .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_exaone_moe = {
     .name = "exaone-moe",
     .rope = OP_ROPE_NEOX,
@@ -44,5 +35,6 @@ const struct arch arch_exaone_moe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true, .near_rope = true}},
 };

@@ -25,11 +25,6 @@ static const struct tensor_row tensors[] = {
     MATRIX(FFN_DOWN, ALWAYS, DIM_FF, DIM_EMBD),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer_parallel(b, i, x, &(struct blk_layer){.act = OP_ACT_GELU});
-}
-
 const struct arch arch_falcon = {
     .name = "falcon",
     .rope = OP_ROPE_NEOX,
@@ -38,5 +33,6 @@ const struct arch arch_falcon = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_parallel_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU},
 };

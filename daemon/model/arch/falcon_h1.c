@@ -40,7 +40,7 @@ static unsigned kind(const struct hparams *hp, int layer)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    const struct graph_weight *norm = model_weight(b->m, i, TENSOR_FFN_NORM, PART_BARE);
+    const struct graph_weight *norm = blk_bare(b, i, TENSOR_FFN_NORM);
     graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
     graph_value both =
         blk_add(b, blk_attention(b, i, h, &(struct blk_attention){0}), blk_mamba2(b, i, h));

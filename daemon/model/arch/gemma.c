@@ -25,11 +25,6 @@ static int check(struct hparams *hp, struct err *err)
     return 0;
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.act = OP_ACT_GELU, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_gemma = {
     .name = "gemma",
     .rope = OP_ROPE_NEOX,
@@ -38,5 +33,6 @@ const struct arch arch_gemma = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU},
 };

@@ -40,13 +40,6 @@ static int check(struct hparams *hp, struct err *err)
     return 0;
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(
-        b, i, x,
-        &(struct blk_layer){.act = OP_ACT_GELU, .post_norms = true, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_gemma2 = {
     .name = "gemma2",
     .rope = OP_ROPE_NEOX,
@@ -57,5 +50,6 @@ const struct arch arch_gemma2 = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU, .post_norms = true},
 };

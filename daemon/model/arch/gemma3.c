@@ -40,5 +40,6 @@ const struct arch arch_gemma3 = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = blk_gemma3_layer,
+    .layer = blk_plain_layer,
+    .parts = &blk_gemma3,
 };

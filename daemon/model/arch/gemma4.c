@@ -71,7 +71,7 @@ static graph_value mixture(struct build *b, int i, graph_value x)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    const struct graph_weight *scale = model_weight(b->m, i, TENSOR_LAYER_SCALE, PART_WEIGHT);
+    const struct graph_weight *scale = blk_weight(b, i, TENSOR_LAYER_SCALE);
     graph_value own = b->hp->n_embd_layer ? blk_own_embedding(b, i) : GRAPH_NONE;
     graph_value h = blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i),
                                   &(struct blk_attention){.qk_norm = true, .v_norm = true});

@@ -28,11 +28,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_text_sections(hp, "glm4", err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.post_norms = true, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_glm4 = {
     .name = "glm4",
     .rope = OP_ROPE_NORM,
@@ -41,5 +36,6 @@ const struct arch arch_glm4 = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.post_norms = true},
 };

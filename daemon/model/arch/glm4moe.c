@@ -34,13 +34,6 @@ static int check(struct hparams *hp, struct err *err)
     return r < 0 ? r : arch_check_mixture(hp, "glm4moe", EXPERT_GATING_SIGMOID, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(
-        b, i, x,
-        &(struct blk_layer){.attention = {.qk_norm = true}, .ffn_norm = TENSOR_ATTN_POST_NORM});
-}
-
 const struct arch arch_glm4moe = {
     .name = "glm4moe",
     .rope = OP_ROPE_NEOX,
@@ -49,5 +42,7 @@ const struct arch arch_glm4moe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true},
+                                       .ffn_norm = TENSOR_ATTN_POST_NORM},
 };

@@ -29,11 +29,6 @@ static const struct tensor_row tensors[] = {
     BIAS(FFN_DOWN, ALWAYS, DIM_EMBD),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.act = OP_ACT_GELU, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_gpt2 = {
     .name = "gpt2",
     .rope = OP_ROPE_NEOX,
@@ -43,5 +38,6 @@ const struct arch arch_gpt2 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU},
 };

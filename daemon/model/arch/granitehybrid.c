@@ -49,11 +49,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mamba2(hp, "granitehybrid", err);
 }
 
-static graph_value scaled(struct build *b, graph_value x)
-{
-    return b->hp->residual_scale == 1.0f ? x : graph_scale(b->g, x, b->hp->residual_scale);
-}
-
 static graph_value layer(struct build *b, int i, graph_value x)
 {
     graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
@@ -62,9 +57,9 @@ static graph_value layer(struct build *b, int i, graph_value x)
         h = blk_mamba2(b, i, h);
     else
         h = blk_attention(b, i, h, &(struct blk_attention){.no_rope = !b->hp->rope_finetuned});
-    x = blk_add(b, scaled(b, h), x);
+    x = blk_add(b, blk_residual(b, h), x);
     h = blk_mixture(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i));
-    return blk_add(b, scaled(b, h), x);
+    return blk_add(b, blk_residual(b, h), x);
 }
 
 const struct arch arch_granitehybrid = {

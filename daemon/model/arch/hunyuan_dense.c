@@ -20,13 +20,6 @@ static const struct tensor_row tensors[] = {
     TENSORS_FFN(ALWAYS),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x,
-                     &(struct blk_layer){.attention = {.qk_norm = true, .norm_late = true},
-                                         .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_hunyuan_dense = {
     .name = "hunyuan-dense",
     .rope = OP_ROPE_NEOX,
@@ -34,5 +27,6 @@ const struct arch arch_hunyuan_dense = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true, .norm_late = true}},
 };

@@ -23,14 +23,6 @@ static int check(struct hparams *hp, struct err *err)
     return 0;
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
-
-    x = blk_add(b, x, blk_shortconv_or_attention(b, i, h));
-    return blk_add(b, x, blk_swiglu(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
-}
-
 const struct arch arch_lfm2 = {
     .name = "lfm2",
     .rope = OP_ROPE_NEOX,
@@ -40,5 +32,5 @@ const struct arch arch_lfm2 = {
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
     .kind = arch_kind_by_heads,
-    .layer = layer,
+    .layer = blk_shortconv_layer,
 };

@@ -28,24 +28,13 @@ static const struct tensor_row tensors[] = {
     TENSORS_EXPERTS(MOE),
 };
 
-/* Mixtral's experts have the width of the dense part. */
+/* Mixtral's experts have the width of the dense part, and weights with a sum of 1. */
 static int check(struct hparams *hp, struct err *err)
 {
     (void)err;
     hp->n_ff_exp = hp->n_ff;
+    hp->expert_norm = true;
     return 0;
-}
-
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    graph_value h =
-        blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i), &(struct blk_attention){0});
-
-    x = blk_add(b, x, h);
-    h = blk_rmsnorm(b, x, TENSOR_FFN_NORM, i);
-    h = b->hp->n_expert ? blk_moe(b, i, h, &(struct blk_moe){.normalise = true})
-                        : blk_swiglu(b, i, h);
-    return blk_add(b, x, h);
 }
 
 const struct arch arch_llama = {
@@ -56,5 +45,5 @@ const struct arch arch_llama = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

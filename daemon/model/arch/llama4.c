@@ -58,7 +58,7 @@ static graph_value layer(struct build *b, int i, graph_value x)
     h = blk_rmsnorm(b, x, TENSOR_FFN_NORM, i);
     if (!(hp->layers[i].kind & LAYER_MOE))
         return blk_add(b, x, blk_swiglu(b, i, h));
-    shared = blk_swiglu_shared(b, i, h);
+    shared = blk_ffn_shared(b, i, h, OP_ACT_SILU);
     h = blk_moe(b, i, h, &(struct blk_moe){.weigh_first = true});
     return blk_add(b, x, blk_add(b, h, shared));
 }

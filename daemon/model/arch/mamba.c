@@ -6,10 +6,7 @@
 #include "daemon/model/blocks/blocks.h"
 
 static const struct key_row keys[] = {
-    {KEY_BLOCK_COUNT, true},      {KEY_CONTEXT_LENGTH, true},
-    {KEY_EMBEDDING_LENGTH, true}, {KEY_VOCAB_SIZE, false},
-    {KEY_HEAD_COUNT, false},      {KEY_FEED_FORWARD_LENGTH, false},
-    {KEY_RMS_EPS, true},          KEYS_SSM,
+    KEYS_SSM_ALONE,
 };
 
 static const struct tensor_row tensors[] = {
@@ -26,7 +23,7 @@ static int check(struct hparams *hp, struct err *err)
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    return blk_add(b, blk_last(b, i, x), blk_mamba(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i)));
+    return blk_add(b, x, blk_mamba(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i)));
 }
 
 const struct arch arch_mamba = {

@@ -6,10 +6,7 @@
 #include "daemon/model/blocks/blocks.h"
 
 static const struct key_row keys[] = {
-    {KEY_BLOCK_COUNT, true},      {KEY_CONTEXT_LENGTH, true},
-    {KEY_EMBEDDING_LENGTH, true}, {KEY_VOCAB_SIZE, false},
-    {KEY_HEAD_COUNT, false},      {KEY_FEED_FORWARD_LENGTH, false},
-    {KEY_RMS_EPS, true},          KEYS_SSM,
+    KEYS_SSM_ALONE,
     {KEY_SSM_GROUPS, false},
 };
 
@@ -25,11 +22,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mamba2(hp, "mamba2", err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_add(b, blk_last(b, i, x), blk_mamba2(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i)));
-}
-
 const struct arch arch_mamba2 = {
     .name = "mamba2",
     .rope = OP_ROPE_NEOX,
@@ -40,5 +32,5 @@ const struct arch arch_mamba2 = {
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
     .kind = arch_kind_recurrent,
-    .layer = layer,
+    .layer = blk_one_part_layer,
 };

@@ -39,8 +39,7 @@ static graph_value layer(struct build *b, int i, graph_value x)
 {
     return blk_layer(b, i, x,
                      &(struct blk_layer){.attention = {.temperature = b->hp->temperature_scale,
-                                                       .step = b->hp->n_ctx_orig},
-                                         .ffn_norm = TENSOR_FFN_NORM});
+                                                       .step = b->hp->n_ctx_orig}});
 }
 
 const struct arch arch_mistral3 = {

@@ -29,13 +29,12 @@ static const struct tensor_row tensors[] = {
 
 static graph_value post_norm(struct build *b, int i, graph_value x, enum tensor_name name)
 {
-    return graph_rmsnorm(b->g, x, model_weight(b->m, i, name, PART_WEIGHT), POST_NORM_EPS, 0);
+    return graph_rmsnorm(b->g, x, blk_weight(b, i, name), POST_NORM_EPS, 0);
 }
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    struct blk_attention a = {
-        .qk_norm = true, .no_rope = !(b->hp->layers[i].kind & LAYER_WINDOW), .gate_apart = true};
+    struct blk_attention a = {.qk_norm = true, .near_rope = true, .gate_apart = true};
     graph_value h;
 
     if (i == 0)

@@ -35,20 +35,6 @@ static int check(struct hparams *hp, struct err *err)
     return r < 0 ? r : arch_check_mamba2(hp, "nemotron_h", err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    unsigned kind = b->hp->layers[i].kind;
-    graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
-
-    if (kind & LAYER_RECURRENT)
-        h = blk_mamba2(b, i, h);
-    else if (kind & LAYER_ATTENTION)
-        h = blk_attention(b, i, h, &(struct blk_attention){.no_rope = true});
-    else
-        h = blk_ffn(b, i, h, OP_ACT_RELU2);
-    return blk_add(b, x, h);
-}
-
 const struct arch arch_nemotron_h = {
     .name = "nemotron_h",
     .rope = OP_ROPE_NORM,
@@ -59,5 +45,5 @@ const struct arch arch_nemotron_h = {
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
     .kind = arch_kind_one_part,
-    .layer = layer,
+    .layer = blk_one_part_layer,
 };

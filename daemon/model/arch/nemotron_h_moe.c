@@ -29,14 +29,6 @@ static const struct tensor_row tensors[] = {
     MATRIX(FFN_DOWN_SHEXP, SHARED, DIM_FF_SHEXP, DIM_EMBD),
 };
 
-static graph_value experts(struct build *b, int i, graph_value x)
-{
-    graph_value y =
-        blk_moe(b, i, x, &(struct blk_moe){.normalise = b->hp->expert_norm, .act = OP_ACT_RELU2});
-
-    return b->hp->n_ff_shexp ? blk_add(b, y, blk_ffn_shared(b, i, x, OP_ACT_RELU2)) : y;
-}
-
 static int check(struct hparams *hp, struct err *err)
 {
     int r = arch_check_mixture(hp, "nemotron_h_moe", EXPERT_GATING_SIGMOID, err);
@@ -45,20 +37,6 @@ static int check(struct hparams *hp, struct err *err)
         return r;
     r = arch_check_norm_eps(hp, "nemotron_h_moe", err);
     return r < 0 ? r : arch_check_mamba2(hp, "nemotron_h_moe", err);
-}
-
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    unsigned kind = b->hp->layers[i].kind;
-    graph_value h = blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i);
-
-    if (kind & LAYER_RECURRENT)
-        h = blk_mamba2(b, i, h);
-    else if (kind & LAYER_ATTENTION)
-        h = blk_attention(b, i, h, &(struct blk_attention){.no_rope = true});
-    else
-        h = experts(b, i, h);
-    return blk_add(b, x, h);
 }
 
 const struct arch arch_nemotron_h_moe = {
@@ -71,5 +49,5 @@ const struct arch arch_nemotron_h_moe = {
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
     .kind = arch_kind_one_part,
-    .layer = layer,
+    .layer = blk_one_part_layer,
 };

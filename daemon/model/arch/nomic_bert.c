@@ -26,11 +26,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_encoder(hp, "nomic-bert", err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer_outer(b, i, x, &(struct blk_layer){.act = OP_ACT_SILU});
-}
-
 const struct arch arch_nomic_bert = {
     .name = "nomic-bert",
     .rope = OP_ROPE_NEOX,
@@ -42,5 +37,6 @@ const struct arch arch_nomic_bert = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_outer_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_SILU},
 };

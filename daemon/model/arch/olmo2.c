@@ -22,12 +22,6 @@ static const struct tensor_row tensors[] = {
     TENSORS_FFN(ALWAYS),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer_post(b, i, x,
-                          &(struct blk_layer){.attention = {.qk_norm = true, .norm_rows = true}});
-}
-
 const struct arch arch_olmo2 = {
     .name = "olmo2",
     .rope = OP_ROPE_NEOX,
@@ -37,5 +31,6 @@ const struct arch arch_olmo2 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_post_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true, .norm_rows = true}},
 };

@@ -27,11 +27,6 @@ static const struct tensor_row tensors[] = {
     BIAS(FFN_DOWN, ALWAYS, DIM_EMBD),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer_parallel(b, i, x, &(struct blk_layer){.act = OP_ACT_GELU});
-}
-
 const struct arch arch_phi2 = {
     .name = "phi2",
     .rope = OP_ROPE_NEOX,
@@ -40,5 +35,6 @@ const struct arch arch_phi2 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_parallel_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU},
 };

@@ -21,15 +21,6 @@ static const struct tensor_row tensors[] = {
     TENSORS_FFN(ALWAYS),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    graph_value h =
-        blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i), &(struct blk_attention){0});
-
-    x = blk_add(b, x, h);
-    return blk_add(b, x, blk_swiglu(b, i, blk_rmsnorm(b, x, TENSOR_FFN_NORM, i)));
-}
-
 const struct arch arch_qwen2 = {
     .name = "qwen2",
     .rope = OP_ROPE_NEOX,
@@ -37,5 +28,5 @@ const struct arch arch_qwen2 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
 };

@@ -22,17 +22,8 @@ static const struct tensor_row tensors[] = {
 
 static int check(struct hparams *hp, struct err *err)
 {
+    hp->expert_norm = true;
     return arch_check_experts(hp, "qwen3moe", err);
-}
-
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    graph_value h = blk_attention(b, i, blk_rmsnorm(b, x, TENSOR_ATTN_NORM, i),
-                                  &(struct blk_attention){.qk_norm = true});
-
-    x = blk_add(b, x, h);
-    h = blk_rmsnorm(b, x, TENSOR_FFN_NORM, i);
-    return blk_add(b, x, blk_moe(b, i, h, &(struct blk_moe){.normalise = true}));
 }
 
 const struct arch arch_qwen3moe = {
@@ -43,5 +34,6 @@ const struct arch arch_qwen3moe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true}},
 };

@@ -27,12 +27,6 @@ static int check(struct hparams *hp, struct err *err)
     return arch_check_mixture(hp, "qwen3vlmoe", EXPERT_GATING_SOFTMAX, err);
 }
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(
-        b, i, x, &(struct blk_layer){.attention = {.qk_norm = true}, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_qwen3vlmoe = {
     .name = "qwen3vlmoe",
     .rope = OP_ROPE_NEOX,
@@ -41,5 +35,6 @@ const struct arch arch_qwen3vlmoe = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .check = check,
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true}},
 };

@@ -22,11 +22,6 @@ static const struct tensor_row tensors[] = {
     TENSORS_FFN(ALWAYS),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.ffn_norm = TENSOR_ATTN_POST_NORM});
-}
-
 const struct arch arch_seed_oss = {
     .name = "seed_oss",
     .rope = OP_ROPE_NEOX,
@@ -34,5 +29,6 @@ const struct arch arch_seed_oss = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.ffn_norm = TENSOR_ATTN_POST_NORM},
 };

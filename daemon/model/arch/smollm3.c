@@ -19,9 +19,7 @@ static const struct tensor_row tensors[] = {
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    return blk_layer(b, i, x,
-                     &(struct blk_layer){.attention = {.no_rope = (i + 1) % 4 == 0},
-                                         .ffn_norm = TENSOR_FFN_NORM});
+    return blk_layer(b, i, x, &(struct blk_layer){.attention = {.no_rope = (i + 1) % 4 == 0}});
 }
 
 const struct arch arch_smollm3 = {

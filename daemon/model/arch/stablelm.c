@@ -28,11 +28,9 @@ static const struct tensor_row tensors[] = {
 
 static graph_value layer(struct build *b, int i, graph_value x)
 {
-    const struct blk_layer opt = {.attention = {.qk_norm = true}, .ffn_norm = TENSOR_FFN_NORM};
+    bool two = blk_weight(b, i, TENSOR_FFN_NORM)->t.fmt != NULL;
 
-    if (model_weight(b->m, i, TENSOR_FFN_NORM, PART_WEIGHT)->t.fmt)
-        return blk_layer(b, i, x, &opt);
-    return blk_layer_parallel(b, i, x, &opt);
+    return two ? blk_plain_layer(b, i, x) : blk_parallel_layer(b, i, x);
 }
 
 const struct arch arch_stablelm = {
@@ -44,4 +42,5 @@ const struct arch arch_stablelm = {
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
     .layer = layer,
+    .parts = &(const struct blk_layer){.attention = {.qk_norm = true}},
 };

@@ -25,11 +25,6 @@ static const struct tensor_row tensors[] = {
     BIAS(FFN_DOWN, ALWAYS, DIM_EMBD),
 };
 
-static graph_value layer(struct build *b, int i, graph_value x)
-{
-    return blk_layer(b, i, x, &(struct blk_layer){.act = OP_ACT_GELU, .ffn_norm = TENSOR_FFN_NORM});
-}
-
 const struct arch arch_starcoder2 = {
     .name = "starcoder2",
     .rope = OP_ROPE_NEOX,
@@ -38,5 +33,6 @@ const struct arch arch_starcoder2 = {
     .n_keys = ARRAY_LEN(keys),
     .tensors = tensors,
     .n_tensors = ARRAY_LEN(tensors),
-    .layer = layer,
+    .layer = blk_plain_layer,
+    .parts = &(const struct blk_layer){.act = OP_ACT_GELU},
 };

@@ -11,7 +11,7 @@ static void norm_qk(struct build *b, int layer, graph_value qk[2], const struct 
     size_t group = opt->norm_rows ? 0 : hparams_head_dim(b->hp, (size_t)layer);
 
     for (int i = 0; i < 2; i++) {
-        const struct graph_weight *w = model_weight(b->m, layer, names[i], PART_WEIGHT);
+        const struct graph_weight *w = blk_weight(b, layer, names[i]);
         struct graph_weight flat;
 
         if (qk[i] != GRAPH_NONE && opt->norm_bare)
@@ -22,8 +22,8 @@ static void norm_qk(struct build *b, int layer, graph_value qk[2], const struct 
         flat = graph_weight_flat(w, w->t.n[0] * w->t.n[1]);
         w = &flat;
         if (b->m->arch->layernorm)
-            qk[i] = graph_layernorm(b->g, qk[i], w, model_weight(b->m, layer, names[i], PART_BIAS),
-                                    b->hp->norm_eps, group);
+            qk[i] = graph_layernorm(b->g, qk[i], w, blk_bias(b, layer, names[i]), b->hp->norm_eps,
+                                    group);
         else
             qk[i] = graph_rmsnorm(b->g, qk[i], w, b->hp->rms_eps, group);
     }
@@ -37,16 +37,16 @@ static void project(struct build *b, int layer, graph_value x, graph_value ret[3
     size_t k_dim = hparams_head_dim(b->hp, (size_t)layer);
     const size_t width[3] = {y->n_heads * k_dim, y->n_kv_heads * k_dim,
                              y->n_kv_heads * (size_t)hparams_v_dim(b->hp, (size_t)layer)};
-    const struct graph_weight *fused = model_weight(b->m, layer, TENSOR_ATTN_QKV, PART_WEIGHT);
-    const struct graph_weight *fused_bias = model_weight(b->m, layer, TENSOR_ATTN_QKV, PART_BIAS);
+    const struct graph_weight *fused = blk_weight(b, layer, TENSOR_ATTN_QKV);
+    const struct graph_weight *fused_bias = blk_bias(b, layer, TENSOR_ATTN_QKV);
     struct graph_weight parts[3], bias_parts[3];
     const struct graph_weight *w[3], *bias[3];
     unsigned n = y->kind & LAYER_SHARED ? 1 : 3;
 
     for (size_t i = 0, at = 0; i < 3; at += width[i++]) {
         ret[i] = GRAPH_NONE;
-        w[i] = model_weight(b->m, layer, names[i], PART_WEIGHT);
-        bias[i] = model_weight(b->m, layer, names[i], PART_BIAS);
+        w[i] = blk_weight(b, layer, names[i]);
+        bias[i] = blk_bias(b, layer, names[i]);
         if (fused->t.fmt) {
             parts[i] = graph_weight_part(fused, at, width[i]);
             w[i] = &parts[i];
@@ -61,6 +61,13 @@ static void project(struct build *b, int layer, graph_value x, graph_value ret[3
     graph_matmul(b->g, x, n, w, bias, ret);
     if (n == 2)
         ret[2] = ret[1];
+}
+
+static bool rotates(const struct build *b, int layer, const struct blk_attention *opt)
+{
+    if (opt->near_rope && !(b->hp->layers[layer].kind & LAYER_WINDOW))
+        return false;
+    return !opt->no_rope && !b->m->arch->no_rope;
 }
 
 static void rotate(struct build *b, int layer, graph_value x)
@@ -97,7 +104,7 @@ static struct graph_attention shape_of(struct build *b, int layer, const struct 
                                 .chunked = opt->chunked && y->kind & LAYER_WINDOW,
                                 .soft_cap = hp->attn_soft_cap,
                                 .non_causal = b->m->arch->encoder,
-                                .sinks = model_weight(b->m, layer, TENSOR_ATTN_SINKS, PART_WEIGHT)};
+                                .sinks = blk_weight(b, layer, TENSOR_ATTN_SINKS)};
 
     a.scale = hp->attention_scale > 0.0f ? hp->attention_scale : 1.0f / sqrtf((float)a.head_dim);
     if (y->kind & LAYER_SHARED) {
@@ -119,13 +126,12 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
         qkv[0] = graph_slice(b->g, qkv[0], 0, a.head_dim, 2 * (size_t)a.head_dim);
     }
     if (opt->gate_apart)
-        gate =
-            graph_matmul1(b->g, x, model_weight(b->m, layer, TENSOR_ATTN_GATE, PART_WEIGHT), NULL);
+        gate = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_ATTN_GATE), NULL);
     if (opt->v_norm && qkv[2] != GRAPH_NONE)
         qkv[2] = graph_rmsnorm(b->g, qkv[2], NULL, b->hp->rms_eps, a.v_dim);
     if (opt->qk_norm && !opt->norm_late)
         norm_qk(b, layer, qkv, opt);
-    if (!opt->no_rope && !b->m->arch->no_rope) {
+    if (rotates(b, layer, opt)) {
         rotate(b, layer, qkv[0]);
         rotate(b, layer, qkv[1]);
     }
@@ -138,6 +144,6 @@ graph_value blk_attention(struct build *b, int layer, graph_value x,
     out = blk_last(b, layer, graph_attention(b->g, qkv[0], &a));
     if (gate != GRAPH_NONE)
         out = blk_gate(b, OP_ACT_SIGMOID, gate, out);
-    return graph_matmul1(b->g, out, model_weight(b->m, layer, TENSOR_ATTN_OUT, PART_WEIGHT),
-                         model_weight(b->m, layer, TENSOR_ATTN_OUT, PART_BIAS));
+    return graph_matmul1(b->g, out, blk_weight(b, layer, TENSOR_ATTN_OUT),
+                         blk_bias(b, layer, TENSOR_ATTN_OUT));
 }

@@ -32,6 +32,16 @@ static inline const struct graph_weight *blk_weight(const struct build *b, int l
 {
     return model_weight(b->m, layer, name, PART_WEIGHT);
 }
+static inline const struct graph_weight *blk_bias(const struct build *b, int layer,
+                                                  enum tensor_name name)
+{
+    return model_weight(b->m, layer, name, PART_BIAS);
+}
+static inline const struct graph_weight *blk_bare(const struct build *b, int layer,
+                                                  enum tensor_name name)
+{
+    return model_weight(b->m, layer, name, PART_BARE);
+}
 
 /*
  * Embedded tokens, scaled, with the rows of their positions and of the first
@@ -57,6 +67,7 @@ struct blk_attention {
     bool v_norm;    /* RMS norm of each head of v, without weights */
     bool norm_bare; /* ... by no weights, which no file has then */
     bool no_rope;
+    bool near_rope;    /* RoPE in layers with a window alone */
     float temperature; /* 0, or q grows with its position (graph_temperature) */
     unsigned step, offset;
     bool chunked;    /* the layer's window begins at multiples of itself */
@@ -117,8 +128,6 @@ graph_value blk_time_mix(struct build *b, int layer, graph_value x);
 graph_value blk_channel_mix(struct build *b, int layer, graph_value x);
 /* LFM2's gated short convolution (arXiv 2511.23404). */
 graph_value blk_shortconv(struct build *b, int layer, graph_value x);
-/* What the layer's kind says: that, or attention with QK-norm. */
-graph_value blk_shortconv_or_attention(struct build *b, int layer, graph_value x);
 
 /* down(act(gate x) * up x); without a gate, down(act(up x)); the two may be one tensor, gate first. */
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act);
@@ -128,28 +137,35 @@ graph_value blk_ffn_above(struct build *b, int layer, graph_value x, enum op_act
 graph_value blk_swiglu(struct build *b, int layer, graph_value x);
 /* The same of the shared experts: they are one of their widths together. */
 graph_value blk_ffn_shared(struct build *b, int layer, graph_value x, enum op_act act);
-graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x);
 
 /* What the layers of dense families differ in. */
 struct blk_layer {
     struct blk_attention attention;
     enum op_act act;           /* silu unless said */
     bool post_norms;           /* norms behind both parts, beside those before */
-    enum tensor_name ffn_norm; /* of blk_layer(): the norm before the feed-forward part */
+    enum tensor_name ffn_norm; /* the norm before the feed-forward part; 0: FFN_NORM */
 };
+/* Times the scale of what is added to the residual stream, where the file has one. */
+graph_value blk_residual(struct build *b, graph_value x);
 /* x += attention(norm x); x += ffn(norm x) or experts; both times the residual scale. */
 graph_value blk_layer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
-/* The same with nothing special in it. */
-graph_value blk_plain_layer(struct build *b, int layer, graph_value x);
-/* Gemma 3's: that, with head norms, GELU, and norms behind both parts too. */
-graph_value blk_gemma3_layer(struct build *b, int layer, graph_value x);
 /* x += norm(attention(x)); x += norm(ffn(x)) */
 graph_value blk_layer_post(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
-/* x = norm(x + attention(x)); x = norm(x + ffn(x)) */
-graph_value blk_layer_outer(struct build *b, int layer, graph_value x, const struct blk_layer *opt);
+
+/* Layers of whole families, by what the family says of them (parts of struct arch): blk_layer(); blk_layer_post(); */
+graph_value blk_plain_layer(struct build *b, int layer, graph_value x);
+graph_value blk_post_layer(struct build *b, int layer, graph_value x);
+/* x = norm(x + attention(x)); x = norm(x + ffn(x)); */
+graph_value blk_outer_layer(struct build *b, int layer, graph_value x);
 /* x += attention(norm x) + ffn(norm x), of one norm; or attention(norm2 x) where there is one. */
-graph_value blk_layer_parallel(struct build *b, int layer, graph_value x,
-                               const struct blk_layer *opt);
+graph_value blk_parallel_layer(struct build *b, int layer, graph_value x);
+/* Gemma 3's parts: head norms, GELU, and norms behind both parts too. */
+extern const struct blk_layer blk_gemma3;
+/* x += latent attention(norm x), or what blk_shortconv() says or attention with QK-norm; x += blk_mixture(norm x). */
+graph_value blk_mla_layer(struct build *b, int layer, graph_value x);
+graph_value blk_shortconv_layer(struct build *b, int layer, graph_value x);
+/* x += one part of norm x, by its kind: Mamba-2, attention, or squared ReLU, of experts where it has them. */
+graph_value blk_one_part_layer(struct build *b, int layer, graph_value x);
 
 /* The rotations of a layer with a window, or of the others. */
 struct op_rope_params blk_rope_params(const struct build *b, bool swa);
@@ -198,10 +214,11 @@ struct blk_moe {
     const graph_value *router_x; /* what the router sees; NULL: x */
 };
 /*
- * What the hyperparameters of a mixture say (arch_check_mixture): SwiGLU
- * experts, with the shared ones beside them, or the dense part in a layer
- * without experts.
+ * What the hyperparameters of a mixture say (arch_check_mixture): experts, with
+ * the shared ones beside them, or the dense part in a layer without experts;
+ * all by one activation, or by silu.
  */
+graph_value blk_mixture_of(struct build *b, int layer, graph_value x, enum op_act act);
 graph_value blk_mixture(struct build *b, int layer, graph_value x);
 /*
  * Router over gated experts; gating, groups, scale and biases as the file has

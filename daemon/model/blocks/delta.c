@@ -51,8 +51,8 @@ graph_value blk_delta(struct build *b, int layer, graph_value x, const struct bl
                  NULL, qkvz);
     rates_and_steps(b, layer, x, opt->adjacent, bs);
     graph_conv(b->g, qkvz[0], &c, 3, (const size_t[]){keys, keys, hp->ssm_inner}, qkv);
-    graph_softplus(b->g, bs[1], model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS),
-                   model_weight(b->m, layer, TENSOR_SSM_A, PART_BARE), &d.decay);
+    graph_softplus(b->g, bs[1], blk_bias(b, layer, TENSOR_SSM_DT), blk_bare(b, layer, TENSOR_SSM_A),
+                   &d.decay);
     d.q = unit(b, qkv[0]);
     d.k = unit(b, qkv[1]);
     d.v = qkv[2];
@@ -117,14 +117,13 @@ graph_value blk_kda(struct build *b, int layer, graph_value x)
                                   .v_dim = hp->ssm_state,
                                   .q_scale = 1.0f / (float)hp->ssm_state,
                                   .k_scale = 1.0f / sqrtf((float)hp->ssm_state)}};
-    struct graph_weight a =
-        graph_weight_flat(model_weight(b->m, layer, TENSOR_SSM_A, PART_BARE), hp->ssm_rank);
+    struct graph_weight a = graph_weight_flat(blk_bare(b, layer, TENSOR_SSM_A), hp->ssm_rank);
     graph_value qkv[3], f, gate, y;
 
     convolved(b, layer, x, qkv);
     f = halves(b, layer, x, TENSOR_SSM_F_A, TENSOR_SSM_F_B);
     gate = halves(b, layer, x, TENSOR_SSM_G_A, TENSOR_SSM_G_B);
-    graph_softplus(b->g, f, model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS), &a, &d.decay);
+    graph_softplus(b->g, f, blk_bias(b, layer, TENSOR_SSM_DT), &a, &d.decay);
     d.rate = graph_matmul1(b->g, x, blk_weight(b, layer, TENSOR_SSM_BETA), NULL);
     d.q = unit(b, qkv[0]);
     d.k = unit(b, qkv[1]);

@@ -34,7 +34,7 @@ static bool has_windows(const struct hparams *hp)
 /* Those of the file, or of the two that it has the ones for so long a context. */
 static const struct graph_weight *factors(const struct build *b, bool swa)
 {
-    const struct graph_weight *w = model_weight(b->m, -1, TENSOR_ROPE_FREQS, PART_WEIGHT);
+    const struct graph_weight *w = blk_weight(b, -1, TENSOR_ROPE_FREQS);
 
     if (swa && b->m->arch->swa_unscaled)
         return NULL;
@@ -62,15 +62,13 @@ static void make_tables(struct build *b)
 
 graph_value blk_embed(struct build *b)
 {
-    const struct graph_weight *positions =
-        model_weight(b->m, -1, TENSOR_POSITION_EMBD, PART_WEIGHT);
-    const struct graph_weight *types = model_weight(b->m, -1, TENSOR_TOKEN_TYPES, PART_WEIGHT);
+    const struct graph_weight *positions = blk_weight(b, -1, TENSOR_POSITION_EMBD);
+    const struct graph_weight *types = blk_weight(b, -1, TENSOR_TOKEN_TYPES);
     graph_value x;
 
     if (!b->m->arch->no_rope)
         make_tables(b);
-    x = graph_embed(b->g, model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT),
-                    b->hp->embedding_scale);
+    x = graph_embed(b->g, blk_weight(b, -1, TENSOR_TOKEN_EMBD), b->hp->embedding_scale);
     if (positions->t.fmt)
         x = graph_add(b->g, x, graph_embed_by(b->g, positions, OP_EMBED_POSITION));
     if (types->t.fmt)
@@ -93,13 +91,13 @@ graph_value blk_last(struct build *b, int layer, graph_value x)
 
 graph_value blk_rmsnorm(struct build *b, graph_value x, enum tensor_name name, int layer)
 {
-    return graph_rmsnorm(b->g, x, model_weight(b->m, layer, name, PART_WEIGHT), b->hp->rms_eps, 0);
+    return graph_rmsnorm(b->g, x, blk_weight(b, layer, name), b->hp->rms_eps, 0);
 }
 
 graph_value blk_norm(struct build *b, graph_value x, enum tensor_name name, int layer)
 {
-    const struct graph_weight *w = model_weight(b->m, layer, name, PART_WEIGHT);
-    const struct graph_weight *bias = model_weight(b->m, layer, name, PART_BIAS);
+    const struct graph_weight *w = blk_weight(b, layer, name);
+    const struct graph_weight *bias = blk_bias(b, layer, name);
 
     if (!b->m->arch->layernorm)
         return graph_rmsnorm_bias(b->g, x, w, bias, b->hp->rms_eps);

@@ -10,10 +10,10 @@ static void gate_and_up(struct build *b, int layer, graph_value x, enum tensor_n
     struct graph_weight halves[2];
     size_t n_ff = b->hp->layers[layer].n_ff;
 
-    w[0] = model_weight(b->m, layer, gate, PART_WEIGHT);
-    w[1] = model_weight(b->m, layer, up, PART_WEIGHT);
-    bias[0] = model_weight(b->m, layer, gate, PART_BIAS);
-    bias[1] = model_weight(b->m, layer, up, PART_BIAS);
+    w[0] = blk_weight(b, layer, gate);
+    w[1] = blk_weight(b, layer, up);
+    bias[0] = blk_bias(b, layer, gate);
+    bias[1] = blk_bias(b, layer, up);
     if (!w[0]->t.fmt && w[1]->t.n[1] == 2 * n_ff) {
         for (size_t i = 0; i < 2; i++)
             halves[i] = graph_weight_part(w[1], i * n_ff, n_ff);
@@ -38,8 +38,7 @@ static graph_value ffn(struct build *b, int layer, graph_value x, enum op_act ac
         y = graph_swiglu(b->g, limit, parts[0], parts[1]);
     else
         y = graph_glu(b->g, act, parts[0], parts[1]);
-    return graph_matmul1(b->g, y, model_weight(b->m, layer, down, PART_WEIGHT),
-                         model_weight(b->m, layer, down, PART_BIAS));
+    return graph_matmul1(b->g, y, blk_weight(b, layer, down), blk_bias(b, layer, down));
 }
 
 graph_value blk_ffn(struct build *b, int layer, graph_value x, enum op_act act)
@@ -53,7 +52,7 @@ graph_value blk_ffn_above(struct build *b, int layer, graph_value x, enum op_act
 
     gate_and_up(b, layer, x, TENSOR_FFN_GATE, TENSOR_FFN_UP, parts);
     return graph_matmul1(b->g, graph_glu(b->g, act, graph_above(b->g, parts[0], s), parts[1]),
-                         model_weight(b->m, layer, TENSOR_FFN_DOWN, PART_WEIGHT), NULL);
+                         blk_weight(b, layer, TENSOR_FFN_DOWN), NULL);
 }
 
 graph_value blk_swiglu(struct build *b, int layer, graph_value x)
@@ -65,9 +64,4 @@ graph_value blk_ffn_shared(struct build *b, int layer, graph_value x, enum op_ac
 {
     return ffn(b, layer, x, act, b->hp->layers[layer].limit_shared, TENSOR_FFN_GATE_SHEXP,
                TENSOR_FFN_UP_SHEXP, TENSOR_FFN_DOWN_SHEXP);
-}
-
-graph_value blk_swiglu_shared(struct build *b, int layer, graph_value x)
-{
-    return blk_ffn_shared(b, layer, x, OP_ACT_SILU);
 }

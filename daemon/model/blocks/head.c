@@ -4,13 +4,13 @@
 
 void blk_head(struct build *b, graph_value x)
 {
-    const struct graph_weight *w = model_weight(b->m, -1, TENSOR_OUTPUT, PART_WEIGHT);
+    const struct graph_weight *w = blk_weight(b, -1, TENSOR_OUTPUT);
     /* LFM2 keeps the norm before the output under the name of one behind the input. */
-    bool has_norm = model_weight(b->m, -1, TENSOR_OUTPUT_NORM, PART_WEIGHT)->t.fmt;
+    bool has_norm = blk_weight(b, -1, TENSOR_OUTPUT_NORM)->t.fmt;
     enum tensor_name norm = has_norm ? TENSOR_OUTPUT_NORM : TENSOR_TOKEN_EMBD_NORM;
 
     if (!w->t.fmt)
-        w = model_weight(b->m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
+        w = blk_weight(b, -1, TENSOR_TOKEN_EMBD);
     x = graph_rows(b->g, x);
     if (!b->m->arch->outer_norms)
         x = blk_norm(b, x, norm, -1);
@@ -18,7 +18,7 @@ void blk_head(struct build *b, graph_value x)
         graph_output(b->g, x);
         return;
     }
-    x = graph_matmul1(b->g, x, w, model_weight(b->m, -1, TENSOR_OUTPUT, PART_BIAS));
+    x = graph_matmul1(b->g, x, w, blk_bias(b, -1, TENSOR_OUTPUT));
     if (b->hp->logit_scale != 1.0f)
         x = graph_scale(b->g, x, b->hp->logit_scale);
     if (b->hp->final_soft_cap > 0.0f)

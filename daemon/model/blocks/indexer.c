@@ -36,17 +36,15 @@ graph_value blk_indexer(struct build *b, int layer, graph_value x, graph_value q
     const struct hparams *hp = b->hp;
     enum op_rope rope = b->m->arch->indexer_rope;
     unsigned dim = hp->index_dim, n_heads = hp->n_index_heads;
-    const struct graph_weight *w[2] = {model_weight(b->m, layer, TENSOR_INDEXER_K, PART_WEIGHT),
-                                       model_weight(b->m, layer, TENSOR_INDEXER_PROJ, PART_WEIGHT)};
+    const struct graph_weight *w[2] = {blk_weight(b, layer, TENSOR_INDEXER_K),
+                                       blk_weight(b, layer, TENSOR_INDEXER_PROJ)};
     graph_value q, k[2];
 
-    q = graph_matmul1(b->g, q_latent, model_weight(b->m, layer, TENSOR_INDEXER_Q, PART_WEIGHT),
-                      NULL);
+    q = graph_matmul1(b->g, q_latent, blk_weight(b, layer, TENSOR_INDEXER_Q), NULL);
     graph_rope(b->g, q, b->rope, rope, hp->n_rot, dim);
     graph_matmul(b->g, x, 2, w, NULL, k);
-    k[0] =
-        graph_layernorm(b->g, k[0], model_weight(b->m, layer, TENSOR_INDEXER_K_NORM, PART_WEIGHT),
-                        model_weight(b->m, layer, TENSOR_INDEXER_K_NORM, PART_BIAS), NORM_EPS, 0);
+    k[0] = graph_layernorm(b->g, k[0], blk_weight(b, layer, TENSOR_INDEXER_K_NORM),
+                           blk_bias(b, layer, TENSOR_INDEXER_K_NORM), NORM_EPS, 0);
     graph_rope(b->g, k[0], b->rope, rope, hp->n_rot, dim);
     graph_index_store(b->g, k[0], dim);
     return graph_indexer(b->g, q, k[1],

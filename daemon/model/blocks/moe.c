@@ -18,24 +18,24 @@ static enum op_gating gating(const struct hparams *hp)
 /* The bias of the choice has an end to its name in some families, and none in others. */
 static const struct graph_weight *choice_bias(struct build *b, int layer)
 {
-    const struct graph_weight *w = model_weight(b->m, layer, TENSOR_EXP_PROBS_B, PART_BIAS);
+    const struct graph_weight *w = blk_bias(b, layer, TENSOR_EXP_PROBS_B);
 
-    return w->t.fmt ? w : model_weight(b->m, layer, TENSOR_EXP_PROBS_B, PART_BARE);
+    return w->t.fmt ? w : blk_bare(b, layer, TENSOR_EXP_PROBS_B);
 }
 
-static const struct graph_weight *bias_of(struct build *b, int layer, enum tensor_name name)
-{
-    return model_weight(b->m, layer, name, PART_BIAS);
-}
-
-graph_value blk_mixture(struct build *b, int layer, graph_value x)
+graph_value blk_mixture_of(struct build *b, int layer, graph_value x, enum op_act act)
 {
     graph_value y;
 
     if (!(b->hp->layers[layer].kind & LAYER_MOE))
-        return blk_swiglu(b, layer, x);
-    y = blk_moe(b, layer, x, &(struct blk_moe){.normalise = b->hp->expert_norm});
-    return b->hp->n_ff_shexp ? blk_add(b, y, blk_swiglu_shared(b, layer, x)) : y;
+        return blk_ffn(b, layer, x, act);
+    y = blk_moe(b, layer, x, &(struct blk_moe){.normalise = b->hp->expert_norm, .act = act});
+    return b->hp->n_ff_shexp ? blk_add(b, y, blk_ffn_shared(b, layer, x, act)) : y;
+}
+
+graph_value blk_mixture(struct build *b, int layer, graph_value x)
+{
+    return blk_mixture_of(b, layer, x, OP_ACT_SILU);
 }
 
 graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_moe *opt)
@@ -50,22 +50,21 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
         .scale = b->hp->expert_scale,
         .act = opt->act,
         .limit = b->hp->layers[layer].limit,
-        .ids = model_weight(b->m, layer, TENSOR_TOKEN_EXPERTS, PART_WEIGHT),
+        .ids = blk_weight(b, layer, TENSOR_TOKEN_EXPERTS),
         .weigh_first = opt->weigh_first,
-        .router = model_weight(b->m, layer, TENSOR_FFN_GATE_INP, PART_WEIGHT),
+        .router = blk_weight(b, layer, TENSOR_FFN_GATE_INP),
         .router_x = opt->router_x,
         .factor = model_weight(b->m, layer, TENSOR_FFN_DOWN_EXPS, PART_SCALE),
-        .router_bias = bias_of(b, layer, TENSOR_FFN_GATE_INP),
+        .router_bias = blk_bias(b, layer, TENSOR_FFN_GATE_INP),
         .bias = choice_bias(b, layer),
-        .gate = model_weight(b->m, layer, TENSOR_FFN_GATE_EXPS, PART_WEIGHT),
-        .up = model_weight(b->m, layer, TENSOR_FFN_UP_EXPS, PART_WEIGHT),
-        .down = model_weight(b->m, layer, TENSOR_FFN_DOWN_EXPS, PART_WEIGHT),
-        .gate_bias = bias_of(b, layer, TENSOR_FFN_GATE_EXPS),
-        .up_bias = bias_of(b, layer, TENSOR_FFN_UP_EXPS),
-        .down_bias = bias_of(b, layer, TENSOR_FFN_DOWN_EXPS),
+        .gate = blk_weight(b, layer, TENSOR_FFN_GATE_EXPS),
+        .up = blk_weight(b, layer, TENSOR_FFN_UP_EXPS),
+        .down = blk_weight(b, layer, TENSOR_FFN_DOWN_EXPS),
+        .gate_bias = blk_bias(b, layer, TENSOR_FFN_GATE_EXPS),
+        .up_bias = blk_bias(b, layer, TENSOR_FFN_UP_EXPS),
+        .down_bias = blk_bias(b, layer, TENSOR_FFN_DOWN_EXPS),
     };
-    const struct graph_weight *both =
-        model_weight(b->m, layer, TENSOR_FFN_GATE_UP_EXPS, PART_WEIGHT);
+    const struct graph_weight *both = blk_weight(b, layer, TENSOR_FFN_GATE_UP_EXPS);
     struct graph_weight gate, up;
 
     if (both->t.fmt) {
@@ -90,10 +89,10 @@ graph_value blk_shared_expert(struct build *b, int layer, graph_value x)
         .gating = OP_GATING_SIGMOID,
         .scale = 1.0f,
         .act = OP_ACT_SILU,
-        .router = model_weight(b->m, layer, TENSOR_FFN_GATE_INP_SHEXP, PART_WEIGHT),
-        .gate = model_weight(b->m, layer, TENSOR_FFN_GATE_SHEXP, PART_WEIGHT),
-        .up = model_weight(b->m, layer, TENSOR_FFN_UP_SHEXP, PART_WEIGHT),
-        .down = model_weight(b->m, layer, TENSOR_FFN_DOWN_SHEXP, PART_WEIGHT),
+        .router = blk_weight(b, layer, TENSOR_FFN_GATE_INP_SHEXP),
+        .gate = blk_weight(b, layer, TENSOR_FFN_GATE_SHEXP),
+        .up = blk_weight(b, layer, TENSOR_FFN_UP_SHEXP),
+        .down = blk_weight(b, layer, TENSOR_FFN_DOWN_SHEXP),
     };
 
     return graph_moe(b->g, x, &moe);

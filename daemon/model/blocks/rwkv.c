@@ -59,8 +59,7 @@ graph_value blk_time_mix(struct build *b, int layer, graph_value x)
                       blk_weight(b, layer, TENSOR_MIX_A0));
     y = graph_wkv(b->g, &w, &bonus);
     y = graph_layernorm(b->g, y, blk_weight(b, layer, TENSOR_MIX_NORM),
-                        model_weight(b->m, layer, TENSOR_MIX_NORM, PART_BIAS), GROUP_EPS,
-                        hp->ssm_state);
+                        blk_bias(b, layer, TENSOR_MIX_NORM), GROUP_EPS, hp->ssm_state);
     y = graph_add(b->g, y, bonus);
     gate = squeezed(b, layer, in[IN_G], TENSOR_MIX_G1, TENSOR_MIX_G2, NULL);
     y = graph_glu(b->g, OP_ACT_NONE, gate, y);

@@ -5,7 +5,7 @@
 static struct graph_conv conv_of(struct build *b, int layer)
 {
     return (struct graph_conv){.taps = blk_weight(b, layer, TENSOR_SSM_CONV1D),
-                               .bias = model_weight(b->m, layer, TENSOR_SSM_CONV1D, PART_BIAS),
+                               .bias = blk_bias(b, layer, TENSOR_SSM_CONV1D),
                                .silu = true};
 }
 
@@ -27,10 +27,8 @@ graph_value blk_mamba2(struct build *b, int layer, graph_value x)
     const struct hparams *hp = b->hp;
     size_t in = hp->ssm_in_width, inner = hp->ssm_inner, rank = hp->ssm_rank;
     size_t groups = (size_t)hp->ssm_groups * hp->ssm_state;
-    struct graph_weight a =
-        graph_weight_flat(model_weight(b->m, layer, TENSOR_SSM_A, PART_BARE), rank);
-    struct graph_weight through =
-        graph_weight_flat(model_weight(b->m, layer, TENSOR_SSM_D, PART_BARE), rank);
+    struct graph_weight a = graph_weight_flat(blk_bare(b, layer, TENSOR_SSM_A), rank);
+    struct graph_weight through = graph_weight_flat(blk_bare(b, layer, TENSOR_SSM_D), rank);
     struct graph_conv c = conv_of(b, layer);
     struct graph_ssm s = {.through = &through,
                           .p = {.n_heads = hp->ssm_rank,
@@ -44,8 +42,7 @@ graph_value blk_mamba2(struct build *b, int layer, graph_value x)
     dt = graph_slice(b->g, x, in - rank, rank, in);
     x = graph_slice(b->g, x, inner, hp->conv_width, in);
     graph_conv(b->g, x, &c, 3, (const size_t[]){inner, groups, groups}, xbc);
-    s.dt =
-        graph_softplus(b->g, dt, model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS), &a, &s.decay);
+    s.dt = graph_softplus(b->g, dt, blk_bias(b, layer, TENSOR_SSM_DT), &a, &s.decay);
     s.x = xbc[0];
     s.in = xbc[1];
     s.out = xbc[2];
@@ -65,8 +62,8 @@ graph_value blk_mamba(struct build *b, int layer, graph_value x)
     const struct hparams *hp = b->hp;
     size_t inner = hp->ssm_inner, rank = hp->ssm_rank, n = hp->ssm_state, width = rank + 2 * n;
     struct graph_conv c = conv_of(b, layer);
-    struct graph_ssm s = {.a = model_weight(b->m, layer, TENSOR_SSM_A, PART_BARE),
-                          .through = model_weight(b->m, layer, TENSOR_SSM_D, PART_BARE),
+    struct graph_ssm s = {.a = blk_bare(b, layer, TENSOR_SSM_A),
+                          .through = blk_bare(b, layer, TENSOR_SSM_D),
                           .p = {.n_heads = 1,
                                 .n_groups = 1,
                                 .head_dim = hp->ssm_inner,
@@ -83,8 +80,7 @@ graph_value blk_mamba(struct build *b, int layer, graph_value x)
     s.in = normed(b, layer, graph_slice(b->g, x, rank, n, width), TENSOR_SSM_B_NORM);
     s.out = normed(b, layer, graph_slice(b->g, x, rank + n, n, width), TENSOR_SSM_C_NORM);
     dt = graph_matmul1(b->g, dt, blk_weight(b, layer, TENSOR_SSM_DT), NULL);
-    s.dt =
-        graph_softplus(b->g, dt, model_weight(b->m, layer, TENSOR_SSM_DT, PART_BIAS), NULL, NULL);
+    s.dt = graph_softplus(b->g, dt, blk_bias(b, layer, TENSOR_SSM_DT), NULL, NULL);
     return leave(b, layer, z, graph_ssm(b->g, &s));
 }
 
@@ -101,11 +97,4 @@ graph_value blk_shortconv(struct build *b, int layer, graph_value x)
     graph_conv(b->g, y, &c, 1, &n, &y);
     y = blk_gate(b, OP_ACT_NONE, gate, blk_last(b, layer, y));
     return graph_matmul1(b->g, y, blk_weight(b, layer, TENSOR_SHORTCONV_OUT), NULL);
-}
-
-graph_value blk_shortconv_or_attention(struct build *b, int layer, graph_value x)
-{
-    if (b->hp->layers[layer].kind & LAYER_RECURRENT)
-        return blk_shortconv(b, layer, x);
-    return blk_attention(b, layer, x, &(struct blk_attention){.qk_norm = true});
 }
