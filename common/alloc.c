@@ -143,3 +143,8 @@ void discard_pages(void *p, size_t bytes)
 {
     madvise(p, bytes, MADV_DONTNEED);
 }
+
+int populate_pages(void *p, size_t bytes)
+{
+    return madvise(p, bytes, MADV_POPULATE_WRITE);
+}

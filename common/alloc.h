@@ -49,6 +49,11 @@ void *alloc_pages(size_t bytes, int huge);
 void free_pages(void *p, size_t bytes);
 /* Whole pages within such a range go back to the kernel; they read as zeros from then on. */
 void discard_pages(void *p, size_t bytes);
+/*
+ * Pages of such a range get memory now, those that have some keep what they hold; p begins a page.
+ * −1: the kernel cannot, or has none; what is missing comes when it is touched.
+ */
+int populate_pages(void *p, size_t bytes);
 size_t alloc_page_round(size_t bytes);
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))

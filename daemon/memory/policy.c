@@ -1,4 +1,4 @@
-/* The order of experts, quotas, and whether guesses pay.  See policy.h. */
+/* The order of experts, and quotas.  See policy.h. */
 
 #include "daemon/memory/policy.h"
 
@@ -10,11 +10,6 @@
 #define RECENT_TOKENS 64
 /* What a chunk of prefill adds at most: half of one use by decode. */
 #define PREFILL_HEAT 0.5
-
-#define AHEAD_MEMORY    256.0 /* guesses after which old ones weigh 1/e */
-#define AHEAD_ENOUGH    32.0  /* guesses before precision means anything */
-#define AHEAD_PRECISION 0.60
-#define AHEAD_MISSES    0.50 /* of a layer's choice: below, right guesses are mostly resident */
 
 static double score_of(const struct policy_expert *e)
 {
@@ -124,22 +119,4 @@ size_t policy_quotas(const struct policy_layer *layers, unsigned n_layers, size_
             }
     }
     return slots;
-}
-
-void policy_ahead_note(struct policy_ahead *a, unsigned guessed, unsigned right, unsigned chosen,
-                       unsigned missed)
-{
-    double keep = exp(-(double)guessed / AHEAD_MEMORY);
-
-    a->guessed = a->guessed * keep + guessed;
-    a->right = a->right * keep + right;
-    keep = exp(-(double)chosen / (AHEAD_MEMORY * 4));
-    a->chosen = a->chosen * keep + chosen;
-    a->missed = a->missed * keep + missed;
-}
-
-bool policy_ahead_pays(const struct policy_ahead *a)
-{
-    return a->guessed >= AHEAD_ENOUGH && a->right > AHEAD_PRECISION * a->guessed &&
-           a->missed > AHEAD_MISSES * a->chosen;
 }

@@ -51,7 +51,7 @@ bool policy_less(const struct policy_expert *a, const struct policy_expert *b, u
 unsigned policy_victims(const struct policy_expert *layer, unsigned n_experts, uint64_t token,
                         unsigned n_wanted, unsigned *ret_ids);
 
-/* May what prefill has read (or a guess) take the victim's slot?  Never from what decode used lately. */
+/* May what prefill has read take the victim's slot?  Never from what decode used lately. */
 bool policy_prefill_may_evict(const struct policy_expert *candidate,
                               const struct policy_expert *victim, uint64_t token);
 
@@ -68,16 +68,3 @@ struct policy_layer {
  */
 size_t policy_quotas(const struct policy_layer *layers, unsigned n_layers, size_t bytes,
                      unsigned *ret_quotas);
-
-/*
- * Reading ahead for the next layer pays while most of what is read is used; the
- * useless rest delays what is demanded.  Precision is measured on the experts
- * that were guessed and not resident, read or not, so that it can come back.
- */
-struct policy_ahead {
-    double guessed, right; /* decayed counts */
-    double chosen, missed; /* experts of the same layers */
-};
-void policy_ahead_note(struct policy_ahead *a, unsigned guessed, unsigned right, unsigned chosen,
-                       unsigned missed);
-bool policy_ahead_pays(const struct policy_ahead *a);

@@ -56,6 +56,8 @@ static void free_region(struct residency *r, struct region *region)
 static void give_back(struct residency *r)
 {
     residency_close_streams(r);
+    warm_stop(r->warm);
+    r->warm = NULL;
     free_region(r, &r->dense);
     free_region(r, &r->slots);
     for (int a = 0; a < ACCOUNT_COUNT; a++)
@@ -300,6 +302,12 @@ static int alloc_homes(struct residency *r, struct err *err)
     return rc >= 0 && slots ? r->ops->alloc(r->be, slots, &r->slots, err) : rc;
 }
 
+void residency_warm(struct residency *r)
+{
+    warm_want(r->warm, 0, r->dense.data, r->p.dense_bytes);
+    warm_want(r->warm, 1, r->slots.data, r->p.slots_bytes);
+}
+
 static int charge_placement(struct residency *r, struct err *err)
 {
     bool whole = r->whole;
@@ -333,6 +341,10 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
         rc = residency_charge(r, ACCOUNT_STAGING, staging, err);
     if (rc >= 0)
         rc = alloc_homes(r, err);
+    if (rc >= 0) {
+        r->warm = warm_start();
+        residency_warm(r);
+    }
     if (rc >= 0)
         rc = residency_read_in(r, progress, arg, cancel, err);
     if (rc >= 0 && r->p.total_bytes)

@@ -7,6 +7,7 @@
 #include "daemon/memory/reader.h"
 #include "daemon/memory/residency.h"
 #include "daemon/memory/trace.h"
+#include "daemon/memory/warm.h"
 
 #define NO_DROP   SIZE_MAX
 #define NO_SLOT   (-1)
@@ -153,6 +154,7 @@ struct residency {
     bool whole;  /* experts lie in the order of their numbers, all of them */
     struct placement p;
     struct region dense, slots, landing, rows;
+    struct warm *warm; /* touches dense and slots ahead, as far as p wants them; may be NULL */
     size_t charged[ACCOUNT_COUNT];
     size_t want_dropped; /* less than p.n_dropped while dense weights come back … */
     size_t want_slots;   /* … and then the slots may be so many */
@@ -187,6 +189,8 @@ size_t residency_dense_end(const struct residency *r, const struct placement *p)
 bool residency_is_dropped(const struct residency *r, const struct item *it);
 /* Of a layer's number among those that extents name; a new one is added. */
 size_t residency_layer_index(struct residency *r, int layer);
+/* Dense weights and slots as r->p has them, and no more, may be touched ahead. */
+void residency_warm(struct residency *r);
 /* Takes what has landed; waits for min reads first. */
 unsigned residency_pump(struct residency *r, unsigned min);
 int residency_charge(struct residency *r, enum account account, size_t bytes, struct err *err);

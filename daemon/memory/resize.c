@@ -65,25 +65,28 @@ static void open_slots(struct residency *r)
 
 static void cut_slots(struct residency *r, size_t n_slots)
 {
-    size_t from = placement_slots_bytes(&r->in, n_slots);
+    size_t from = placement_slots_bytes(&r->in, n_slots), to;
 
     if (n_slots >= r->p.n_slots)
         return;
     experts_cut(r, n_slots);
-    cut(&r->slots, from, r->p.slots_bytes);
+    to = r->p.slots_bytes;
     r->p.n_slots = n_slots;
     r->p.slots_bytes = from;
+    residency_warm(r);
+    cut(&r->slots, from, to);
 }
 
 static void cut_dense(struct residency *r, const struct placement *to)
 {
     struct placement p = *to;
-    size_t end;
+    size_t before = r->p.dense_bytes, end;
 
     p.n_dropped = MAX(p.n_dropped, r->p.n_dropped);
     end = residency_dense_end(r, &p);
-    cut(&r->dense, end, r->p.dense_bytes);
     r->p.dense_bytes = end;
+    residency_warm(r);
+    cut(&r->dense, end, before);
     r->p.n_dropped = p.n_dropped;
     r->p.mode = p.n_dropped ? PLACEMENT_STREAM : PLACEMENT_EXPERTS;
 }
@@ -150,7 +153,7 @@ static int shrink(struct residency *r, const struct placement *to, struct err *e
     return residency_reopen_ring(r, err);
 }
 
-/* Slots count at once; they are not touched before something is read into them. */
+/* Slots count at once. */
 static void grow_slots(struct residency *r, size_t n_slots)
 {
     size_t bytes = placement_slots_bytes(&r->in, n_slots);
@@ -160,6 +163,7 @@ static void grow_slots(struct residency *r, size_t n_slots)
     experts_grow(r, n_slots);
     r->p.n_slots = n_slots;
     r->p.slots_bytes = bytes;
+    residency_warm(r);
     add_up(r);
 }
 

@@ -1,4 +1,4 @@
-/* Which experts stay, how slots are divided, and when guessing ahead pays. */
+/* Which experts stay, and how slots are divided. */
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
@@ -149,26 +149,6 @@ START_TEST(slots_are_the_same_share_of_each_layer)
 }
 END_TEST
 
-START_TEST(reading_ahead_pays_only_while_most_guesses_are_right_and_most_choices_miss)
-{
-    struct policy_ahead a = {0};
-
-    ck_assert(!policy_ahead_pays(&a));
-    for (int i = 0; i < 40; i++)
-        policy_ahead_note(&a, 1, i % 10 < 7, 8, 6); /* 70 % right, 75 % missing */
-    ck_assert(policy_ahead_pays(&a));
-    for (int i = 0; i < 600; i++)
-        policy_ahead_note(&a, 1, i % 10 < 4, 8, 6);
-    ck_assert(!policy_ahead_pays(&a));
-    for (int i = 0; i < 600; i++)
-        policy_ahead_note(&a, 1, i % 10 < 7, 8, 6);
-    ck_assert(policy_ahead_pays(&a)); /* it can come back */
-    for (int i = 0; i < 2000; i++)
-        policy_ahead_note(&a, 1, i % 10 < 7, 8, 2);
-    ck_assert(!policy_ahead_pays(&a)); /* most choices are there already */
-}
-END_TEST
-
 /* The table of streaming-trial.md, section 3: slots of 0.35, 1.6 and 3 GiB, 8 of them staging. */
 static const struct {
     char kind;
@@ -211,7 +191,6 @@ TCase *tcase_memory_policy(void)
     tcase_add_test(tc, the_worst_n_are_the_first_n_of_the_order);
     tcase_add_test(tc, prefill_ranks_below_decode_and_takes_no_slot_that_decode_used_lately);
     tcase_add_test(tc, slots_are_the_same_share_of_each_layer);
-    tcase_add_test(tc, reading_ahead_pays_only_while_most_guesses_are_right_and_most_choices_miss);
     tcase_add_loop_test(tc, the_policy_reaches_the_hit_rates_of_the_trial_and_is_never_below_lru, 0,
                         ARRAY_LEN(tables));
     return tc;
