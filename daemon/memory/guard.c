@@ -47,6 +47,11 @@ static bool cap_ends(struct guard *s)
     return true;
 }
 
+bool guard_window_ends(const struct guard *s)
+{
+    return s->now.n + 1 == GUARD_WINDOW;
+}
+
 enum guard_verdict guard_note(struct guard *s, const struct guard_token *t, double *ret_slower)
 {
     struct guard_window *w = &s->now;

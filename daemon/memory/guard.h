@@ -32,7 +32,7 @@ struct guard_token {
     int64_t us;            /* from its first layer with experts to its last */
     uint64_t uses, hits;   /* of experts */
     uint64_t major_faults; /* of the process meanwhile */
-    size_t slots;          /* that hold an expert */
+    size_t slots;          /* that hold an expert; of the last one of a window alone */
 };
 
 struct guard_window {
@@ -49,6 +49,9 @@ struct guard {
     uint64_t rest, waited;         /* tokens that the cap lasts, and has */
     unsigned n_steps;
 };
+
+/* Is the next token the last one of its window? */
+bool guard_window_ends(const struct guard *s);
 
 enum guard_verdict { GUARD_STAY, GUARD_STEP_BACK, GUARD_TRY_AGAIN };
 

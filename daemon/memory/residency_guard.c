@@ -57,7 +57,7 @@ void cliff_token_ends(struct residency *r)
                              .uses = r->uses - c->uses,
                              .hits = r->hits - c->hits,
                              .major_faults = faults - c->faults,
-                             .slots = slots_filled(r)};
+                             .slots = guard_window_ends(&c->guard) ? slots_filled(r) : 0};
     switch (guard_note(&c->guard, &t, &slower)) {
     case GUARD_STAY: break;
     case GUARD_STEP_BACK:

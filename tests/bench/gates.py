@@ -180,7 +180,7 @@ class Gates:
         with Rnbd(self.args, self.model("MOE")) as d:
             d.load()
             d.bench(0, 16)
-            whole_s = 1 / d.bench(0, 48)["tg"]
+            whole_s = 1 / d.bench(0, 48, 5)["tg"]
         shares, of_max = [], []
         for o in ours:
             before, after = o["marks"][0], o["marks"][1]

@@ -17,10 +17,12 @@
 enum { SRC_ACT, SRC_IDS, SRC_WEIGHTS, SRC_GATE, SRC_UP, SRC_DOWN };
 enum { SRC_BIAS = 6 }; /* of gate, of up, of down; any may be absent */
 
-/* Who goes where; every thread makes its own, which is cheaper than a barrier. */
+/*
+ * Who goes where.  Every thread makes its own, which is cheaper than a barrier, and keeps it for
+ * all calls where experts come one by one.
+ */
 struct plan {
     size_t n_pairs;
-    size_t n_groups;
     uint32_t *first_slot;  /* [n_expert + 1] */
     uint32_t *first_group; /* [n_expert + 1] */
     uint32_t *pair_of;     /* [slot] */
@@ -136,44 +138,44 @@ static uint32_t expert_of(const struct op *op, size_t pair)
     return (uint32_t)ids[pair % n_used];
 }
 
-static struct plan make_plan(const struct op *op, size_t rows, char *at)
+/* Where the pieces of a plan lie; for the calls after the first one, which find it made. */
+static struct plan plan_at(const struct op *op, size_t rows, char *at)
 {
     size_t n_expert = op->p.moe.n_expert;
     struct plan plan = {.n_pairs = rows * op->p.moe.n_used, .first_slot = (uint32_t *)at};
-    uint32_t *next;
 
     plan.first_group = plan.first_slot + n_expert + 1;
     plan.pair_of = plan.first_group + n_expert + 1;
     plan.slot_of = plan.pair_of + plan.n_pairs;
-    memset(plan.first_slot, 0, (n_expert + 1) * sizeof(uint32_t));
-    for (size_t i = 0; i < plan.n_pairs; i++)
-        plan.first_slot[expert_of(op, i) + 1]++;
-    plan.first_group[0] = 0;
-    for (size_t e = 0; e < n_expert; e++) {
-        uint32_t n = plan.first_slot[e + 1];
+    return plan;
+}
 
-        plan.first_slot[e + 1] = plan.first_slot[e] + n;
-        plan.first_group[e + 1] =
-            plan.first_group[e] + (n + KERNELS_TILE_COLS - 1) / KERNELS_TILE_COLS;
-    }
-    plan.n_groups = plan.first_group[n_expert];
+static void make_plan(const struct op *op, const struct plan *plan)
+{
+    size_t n_expert = op->p.moe.n_expert;
+    uint32_t *next;
 
-    /* first_group doubles as the cursor of each expert while slots are dealt, and is made again. */
-    next = plan.first_group;
-    memcpy(next, plan.first_slot, n_expert * sizeof(uint32_t));
-    for (size_t i = 0; i < plan.n_pairs; i++) {
+    memset(plan->first_slot, 0, (n_expert + 1) * sizeof(uint32_t));
+    for (size_t i = 0; i < plan->n_pairs; i++)
+        plan->first_slot[expert_of(op, i) + 1]++;
+    for (size_t e = 0; e < n_expert; e++)
+        plan->first_slot[e + 1] += plan->first_slot[e];
+
+    /* first_group serves as the cursor of each expert while slots are dealt. */
+    next = plan->first_group;
+    memcpy(next, plan->first_slot, n_expert * sizeof(uint32_t));
+    for (size_t i = 0; i < plan->n_pairs; i++) {
         uint32_t slot = next[expert_of(op, i)]++;
 
-        plan.pair_of[slot] = (uint32_t)i;
-        plan.slot_of[i] = slot;
+        plan->pair_of[slot] = (uint32_t)i;
+        plan->slot_of[i] = slot;
     }
-    plan.first_group[0] = 0;
+    plan->first_group[0] = 0;
     for (size_t e = 0; e < n_expert; e++)
-        plan.first_group[e + 1] =
-            plan.first_group[e] +
-            (plan.first_slot[e + 1] - plan.first_slot[e] + KERNELS_TILE_COLS - 1) /
+        plan->first_group[e + 1] =
+            plan->first_group[e] +
+            (plan->first_slot[e + 1] - plan->first_slot[e] + KERNELS_TILE_COLS - 1) /
                 KERNELS_TILE_COLS;
-    return plan;
 }
 
 static bool is_first(const struct op *op)
@@ -201,7 +203,7 @@ static void each_group(const struct op *op, const struct part *p, const struct p
 {
     size_t from, to;
 
-    team_share(plan->n_groups, 1, p->thread, p->n_threads, &from, &to);
+    team_share(plan->first_group[op->p.moe.n_expert], 1, p->thread, p->n_threads, &from, &to);
     for (size_t e = 0; e < op->p.moe.n_expert; e++) {
         size_t end = plan->first_slot[e + 1];
 
@@ -342,7 +344,7 @@ static void sum_ranks(const struct op *op, const struct part *p, const struct pl
 static void run(const struct op *op, const struct part *p)
 {
     struct space s = lay_out(op, p->k, p->scratch, p->rows, p->thread, p->n_threads);
-    struct plan plan = make_plan(op, p->rows, s.plan);
+    struct plan plan = plan_at(op, p->rows, s.plan);
     size_t ff = n_ff(op), width = op->dst[0].n[0];
     struct product in = {
         .act = s.act ? s.act : op->src[SRC_ACT].data,
@@ -357,6 +359,8 @@ static void run(const struct op *op, const struct part *p)
         .y_stride = s.up_stride,
     };
 
+    if (is_first(op))
+        make_plan(op, &plan);
     if (s.act && is_first(op)) {
         each_group(op, p, &plan, &s, gather);
         team_barrier(p->team);
