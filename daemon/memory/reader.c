@@ -373,6 +373,7 @@ void reader_submit(struct reader *r, struct read *const *reads, unsigned n)
 
         rd->result = rd->errnum = 0;
         rd->read_bytes = rd->at = 0;
+        rd->failed_at = UINT64_MAX;
         rd->in_flight = 0;
         rd->queued = false;
         r->n_pending++;
@@ -467,6 +468,17 @@ static void count(struct reader *r, const struct reader_op *op)
                       (off_t)(op->n + READER_ALIGN), POSIX_FADV_DONTNEED);
 }
 
+/* An operation ended the read it belongs to, or fell short too after another had done so. */
+static void fail(struct reader *r, struct read *rd, const struct reader_op *op)
+{
+    rd->failed_at = MIN(rd->failed_at, op->offset + (uint64_t)MAX(op->got, 0));
+    if (rd->result < 0)
+        return;
+    rd->result = -ERR_IO;
+    rd->errnum = op->got < 0 ? (int)-op->got : 0;
+    unqueue(r, rd);
+}
+
 static void landed(struct reader *r, struct reader_op *op)
 {
     const struct reader_op done = *op; /* its place may be taken at once */
@@ -476,12 +488,9 @@ static void landed(struct reader *r, struct reader_op *op)
 
     op->busy = false;
     count(r, &done);
-    if (rd->result == 0 && (done.got < 0 || from + (size_t)done.got < end) &&
-        !go_on(r, &done, from, end)) {
-        rd->result = -ERR_IO;
-        rd->errnum = done.got < 0 ? (int)-done.got : 0;
-        unqueue(r, rd);
-    }
+    if ((done.got < 0 || from + (size_t)done.got < end) &&
+        (rd->result < 0 || !go_on(r, &done, from, end)))
+        fail(r, rd, &done);
     if (!rd->in_flight && rd->at >= needed(rd))
         finish_read(r, rd, rd->result);
 }
@@ -528,9 +537,9 @@ int read_check(const struct read *rd, struct err *err)
         return err_set(err, ERR_CANCELLED, "reading tensor '%s' was cancelled", rd->name);
     if (rd->errnum == 0)
         return err_set_param(err, ERR_IO, rd->name,
-                             "the file ends before the end of tensor '%s': it was cut after it was "
-                             "opened",
-                             rd->name);
+                             "the file ends at byte %llu, before the end of tensor '%s': it was "
+                             "cut after it was opened",
+                             (unsigned long long)rd->failed_at, rd->name);
     err_set_errno(err, ERR_IO, rd->errnum, "reading tensor '%s' failed", rd->name);
     if (err)
         snprintf(err->param, sizeof err->param, "%s", rd->name);

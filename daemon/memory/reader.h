@@ -2,7 +2,7 @@
  * reader - many reads of slices of a model file at once, into buffers of the
  * caller's.
  *
- * For weights that stream: io_uring with direct I/O, driven by the thread that
+ * For weights as they load and as they stream: io_uring with direct I/O, driven by the thread that
  * wants the bytes (no thread that reaps), or, where the kernel or a sandbox
  * refuses io_uring, a pool of threads with pread.  Reads start in the order of
  * submission, `window` of them in flight on each drive, so that they land one
@@ -26,9 +26,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "common/err.h"
-#include "daemon/memory/stream.h"
 
 #define READER_ALIGN        ((size_t)4096)
 #define READER_WINDOW       6u  /* two experts of three slices; streaming-trial, section 2 */
@@ -37,6 +37,16 @@
 #define READER_POOL_THREADS 4u
 
 struct reader;
+
+/* As pread(2): bytes read, 0 at the end of the file, −1 and errno. */
+typedef ssize_t reader_pread_fn(void *arg, int fd, void *buf, size_t n, off_t offset);
+
+/* What tests put below the pool, which has one thread then. */
+struct reader_faults {
+    reader_pread_fn *pread; /* NULL: the system's */
+    void *arg;
+    bool no_direct; /* buffered only */
+};
 
 enum reader_engine {
     READER_AUTO,  /* io_uring, or the pool when that is refused */
@@ -54,7 +64,7 @@ struct reader_drive {
 struct reader_options {
     enum reader_engine engine;
     const struct reader_drive *drives;  /* one per part, or NULL */
-    const struct stream_engine *faults; /* reads by this pread in the pool instead; tests */
+    const struct reader_faults *faults; /* reads by the pool, as this says; tests */
     bool keep_cache;                    /* leave in the page cache what was read buffered */
 };
 
@@ -75,10 +85,11 @@ struct read {
     const char *name; /* of the tensor, for the sentence; valid until given back */
     void *user;
     /* done */
-    int result;        /* 0, -ERR_IO, -ERR_CANCELLED */
-    int errnum;        /* why; 0 with -ERR_IO: the file ends too early */
-    size_t read_bytes; /* from the drive, over-read included */
-    int64_t done_us;   /* clock_us() when it landed */
+    int result;         /* 0, -ERR_IO, -ERR_CANCELLED */
+    int errnum;         /* why; 0 with -ERR_IO: the file ends too early */
+    uint64_t failed_at; /* with -ERR_IO: the first byte of the file that did not come */
+    size_t read_bytes;  /* from the drive, over-read included */
+    int64_t done_us;    /* clock_us() when it landed */
     /* the reader's own */
     struct read *next;
     size_t at; /* begun up to here, from the first block on */

@@ -19,7 +19,7 @@ struct ring {
 };
 
 struct pool {
-    stream_pread_fn *pread;
+    reader_pread_fn *pread;
     void *arg;
     pthread_t threads[READER_POOL_THREADS];
     unsigned n_threads;
@@ -145,7 +145,7 @@ static const struct reader_engine_ops pool_ops = {
     .destroy = pool_destroy,
 };
 
-int reader_pool_create(const struct stream_engine *faults, void **ret_self,
+int reader_pool_create(const struct reader_faults *faults, void **ret_self,
                        const struct reader_engine_ops **ret_ops, struct err *err)
 {
     struct pool *p = XNEW(struct pool);

@@ -43,5 +43,5 @@ struct reader_engine_ops {
 int reader_uring_create(const int *fds, unsigned n_fds, void **ret_self,
                         const struct reader_engine_ops **ret_ops, struct err *err);
 /* faults (or NULL) is called in one thread, so that its nth call is the nth operation. */
-int reader_pool_create(const struct stream_engine *faults, void **ret_self,
+int reader_pool_create(const struct reader_faults *faults, void **ret_self,
                        const struct reader_engine_ops **ret_ops, struct err *err);

@@ -86,7 +86,7 @@ void residency_destroy(struct residency *r)
     free(r);
 }
 
-void residency_set_engine(struct residency *r, const struct stream_engine *engine)
+void residency_set_engine(struct residency *r, const struct reader_faults *engine)
 {
     r->engine = *engine;
 }
@@ -272,7 +272,16 @@ void residency_need(struct residency *r, size_t *ret_weights_bytes, size_t *ret_
 
     residency_plan(r, SIZE_MAX, &p);
     *ret_weights_bytes = p.dense_bytes + p.slots_bytes;
-    *ret_staging_bytes = p.total_bytes ? stream_staging_bytes() : 0;
+    *ret_staging_bytes = p.total_bytes ? residency_loading_bytes(r) : 0;
+}
+
+size_t residency_loading_bytes(const struct residency *r)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < r->n_items; i++)
+        bytes += r->items[i].e.bytes;
+    return stream_staging_bytes(bytes);
 }
 
 /* Bytes of the region of dense weights that are resident. */
@@ -324,7 +333,7 @@ static int charge_placement(struct residency *r, struct err *err)
 int residency_load(struct residency *r, residency_progress_fn *progress, void *arg,
                    const _Atomic bool *cancel, struct err *err)
 {
-    size_t staging = stream_staging_bytes();
+    size_t staging = residency_loading_bytes(r);
     int rc;
 
     thread_assert(THREAD_ENGINE);
@@ -334,8 +343,7 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
         residency_plan(r, SIZE_MAX, &r->p);
     r->want_dropped = r->p.n_dropped;
     r->whole = placement_is_whole(&r->p);
-    if (!r->whole)
-        residency_know_drives(r); /* its buffers before what stays: the peak is then no higher */
+    residency_know_drives(r, !r->whole); /* before what stays: the peak is then no higher */
     rc = charge_placement(r, err);
     if (rc >= 0 && r->p.total_bytes)
         rc = residency_charge(r, ACCOUNT_STAGING, staging, err);
@@ -362,16 +370,8 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
 
 int residency_open_streams(struct residency *r, struct err *err)
 {
-    struct reader_options o = {.faults = r->engine.pread ? &r->engine : NULL, .drives = r->drives};
-    unsigned n_parts = gguf_parts(r->g);
-    int *fds = xreallocarray(NULL, MAX(n_parts, 1), sizeof *fds);
-    int rc = 0;
+    int rc = r->reader ? 0 : residency_open_reader(r, &r->reader, err);
 
-    for (unsigned i = 0; i < n_parts; i++)
-        fds[i] = gguf_fd(r->g, i);
-    if (!r->reader)
-        rc = reader_create(fds, n_parts, &o, &r->reader, err);
-    free(fds);
     if (rc >= 0 && !r->rows.data && r->in.rows_bytes)
         rc = r->ops->alloc(r->be, r->in.rows_staging_bytes, &r->rows, err);
     if (rc >= 0 && !r->whole && r->in.n_units && !r->landing.data)

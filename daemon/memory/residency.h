@@ -37,7 +37,7 @@
 #include "daemon/memory/extent.h"
 #include "daemon/memory/ledger.h"
 #include "daemon/memory/placement.h"
-#include "daemon/memory/stream.h"
+#include "daemon/memory/reader.h"
 
 struct residency;
 
@@ -51,7 +51,7 @@ struct residency *residency_create(const struct gguf *g, struct ledger *l,
 void residency_destroy(struct residency *r); /* gives every byte back */
 
 /* Reads by another engine (faults on request, buffered only); before residency_load. */
-void residency_set_engine(struct residency *r, const struct stream_engine *engine);
+void residency_set_engine(struct residency *r, const struct reader_faults *engine);
 /*
  * Where the figures of drives are kept: what streams is then read as its drive
  * likes it, which is measured at first use (calibrate.h).  NULL or "": as any
@@ -73,6 +73,9 @@ extent_id residency_add(struct residency *r, const struct extent *e);
 
 /* What residency_load will reserve with all resident: weights, and staging while it runs. */
 void residency_need(struct residency *r, size_t *ret_weights_bytes, size_t *ret_staging_bytes);
+
+/* The latter alone, of any placement. */
+size_t residency_loading_bytes(const struct residency *r);
 
 /* The best placement in that many bytes; the floor, which is more, when there is none. */
 void residency_plan(struct residency *r, size_t bytes, struct placement *ret);

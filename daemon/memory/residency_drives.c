@@ -33,13 +33,14 @@ static bool measure(struct residency *r, unsigned part, struct calibration *ret)
     return ok;
 }
 
-void residency_know_drives(struct residency *r)
+void residency_know_drives(struct residency *r, bool measured)
 {
     unsigned n_parts = gguf_parts(r->g);
 
-    if (r->drives || !r->state_dir || r->engine.pread)
+    if (!r->state_dir || r->engine.pread)
         return;
-    r->drives = XNEW_ARRAY(struct reader_drive, MAX(n_parts, 1));
+    if (!r->drives)
+        r->drives = XNEW_ARRAY(struct reader_drive, MAX(n_parts, 1));
     for (unsigned i = 0; i < n_parts; i++) {
         struct calibration c;
         unsigned same = 0;
@@ -48,10 +49,26 @@ void residency_know_drives(struct residency *r)
             same++;
         if (same < i) {
             r->drives[i] = r->drives[same];
-        } else if (measure(r, i, &c)) {
+        } else if (measured ? measure(r, i, &c)
+                            : calibrate_known(gguf_fd(r->g, i), r->state_dir, &c)) {
             r->drives[i] = calibrate_reader(&c);
             if (i == 0)
                 r->drive = c;
         }
     }
+}
+
+int residency_open_reader(const struct residency *r, struct reader **ret, struct err *err)
+{
+    bool faults = r->engine.pread || r->engine.no_direct;
+    struct reader_options o = {.faults = faults ? &r->engine : NULL, .drives = r->drives};
+    unsigned n_parts = gguf_parts(r->g);
+    int *fds = xreallocarray(NULL, MAX(n_parts, 1), sizeof *fds);
+    int rc;
+
+    for (unsigned i = 0; i < n_parts; i++)
+        fds[i] = gguf_fd(r->g, i);
+    rc = reader_create(fds, n_parts, &o, ret, err);
+    free(fds);
+    return rc;
 }

@@ -6,6 +6,7 @@
 #include "daemon/memory/policy.h"
 #include "daemon/memory/reader.h"
 #include "daemon/memory/residency.h"
+#include "daemon/memory/stream.h"
 #include "daemon/memory/trace.h"
 #include "daemon/memory/warm.h"
 
@@ -125,7 +126,7 @@ struct residency {
     const struct backend_ops *ops;
     struct backend *be;
     char *who;
-    struct stream_engine engine;
+    struct reader_faults engine;
     char *state_dir;             /* NULL: drives are not measured */
     struct reader_drive *drives; /* by part; NULL: the defaults */
     struct calibration drive;    /* of the first part */
@@ -180,8 +181,10 @@ struct residency {
     uint64_t ahead_bytes, ahead_unused_bytes;
 };
 
-/* residency_drives.c: measures them, or reads what is kept */
-void residency_know_drives(struct residency *r);
+/* residency_drives.c: reads what is kept of them, or measures them where that is wanted */
+void residency_know_drives(struct residency *r, bool measured);
+/* A reader of all parts, each read as its drive likes it. */
+int residency_open_reader(const struct residency *r, struct reader **ret, struct err *err);
 
 /* residency.c */
 void residency_seal(struct residency *r);
@@ -207,7 +210,7 @@ int residency_reopen_ring(struct residency *r, struct err *err);
 /* residency_load.c */
 int residency_read_in(struct residency *r, residency_progress_fn *progress, void *arg,
                       const _Atomic bool *cancel, struct err *err);
-/* One dense extent to its home. */
+/* One dense extent to its home; stream_staging_bytes of it are reserved, and the reader is idle. */
 int residency_read_home(struct residency *r, extent_id id, struct err *err);
 
 /* ring.c: opens again with what is dropped now; the region stays where its size does. */

@@ -169,7 +169,7 @@ static void grow_slots(struct residency *r, size_t n_slots)
 
 static int bring_home(struct residency *r)
 {
-    size_t k = r->p.n_dropped - 1, staging = stream_staging_bytes();
+    size_t k = r->p.n_dropped - 1, staging = stream_staging_bytes(r->drops[k].bytes);
     int rc = residency_charge(r, ACCOUNT_STAGING, staging, NULL);
 
     if (rc < 0)

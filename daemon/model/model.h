@@ -38,7 +38,7 @@ struct model_options {
     const struct format *kv;            /* f16 (NULL), q8_0, q4_0, f32 */
     const char *state_dir;              /* where figures of drives are kept; NULL: none are */
     size_t bytes;                       /* all that it may hold; 0: what the budget has free */
-    const struct stream_engine *faults; /* its weights are read by this instead; tests */
+    const struct reader_faults *faults; /* its weights are read by this instead; tests */
 };
 
 /* Sampling defaults of the file (general.sampling.*); has_ says which are there. */

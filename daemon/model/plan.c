@@ -191,7 +191,7 @@ static size_t plus(size_t a, size_t b)
 
 static void place(struct residency *r, size_t bytes, struct sizes *s)
 {
-    size_t loading = stream_staging_bytes();
+    size_t loading = residency_loading_bytes(r);
     struct placement p;
     bool whole;
 

@@ -1,7 +1,7 @@
 /* An engine of reads that can fail on request. */
 #pragma once
 
-#include "daemon/memory/stream.h"
+#include "daemon/memory/reader.h"
 
 struct faulty {
     long fail_at;      /* the read that fails, counted from 0; −1: none */
@@ -13,4 +13,4 @@ struct faulty {
     size_t n_bytes;
 };
 
-stream_pread_fn faulty_pread;
+reader_pread_fn faulty_pread;

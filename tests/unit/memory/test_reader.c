@@ -268,7 +268,7 @@ static const struct faulty quirks[] = {
 START_TEST(short_and_interrupted_reads_and_no_direct_io_change_nothing)
 {
     struct faulty f = quirks[_i];
-    struct stream_engine e = {.pread = faulty_pread, .arg = &f};
+    struct reader_faults e = {.pread = faulty_pread, .arg = &f};
     struct reader *r = make(&(struct reader_options){.faults = &e});
 
     submit(r, 0, N_READS);
@@ -281,7 +281,7 @@ START_TEST(a_read_that_fails_names_the_tensor_and_spares_the_others)
 {
     for (long n = 0; n < 30; n++) {
         struct faulty f = {.fail_at = n, .errnum = n % 2 ? EIO : 0};
-        struct stream_engine e = {.pread = faulty_pread, .arg = &f};
+        struct reader_faults e = {.pread = faulty_pread, .arg = &f};
         struct reader_drive d = {.segment_bytes = 1 << 20};
         struct reader *r = make(&(struct reader_options){.faults = &e, .drives = &d});
         struct err err = {0};

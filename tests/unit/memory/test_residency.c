@@ -73,7 +73,7 @@ static void tear_down(void)
 }
 
 /* All tensors but the fourth, last first: ids are not in the file's order. */
-static struct residency *make(const struct stream_engine *engine)
+static struct residency *make(const struct reader_faults *engine)
 {
     struct residency *r = residency_create(file, ledger, cpu.ops, cpu.be, "test");
 
@@ -120,7 +120,7 @@ static void note_progress(void *arg, size_t done, size_t total)
 
 START_TEST(all_extents_are_read_and_charged_at_their_true_size)
 {
-    struct stream_engine buffered = {.no_direct = true};
+    struct reader_faults buffered = {.no_direct = true};
     struct residency *r = make(_i ? &buffered : NULL);
     size_t weights, staging;
     struct residency_stats s;
@@ -140,7 +140,7 @@ START_TEST(all_extents_are_read_and_charged_at_their_true_size)
     ck_assert_uint_eq(s.resident_bytes, told_total);
     ck_assert_uint_eq(told_done, told_total);
     /* A block is read once: what is read is the file's data and less than a page a gap. */
-    ck_assert_uint_le(s.bytes_read, s.bytes + 16 * STREAM_ALIGN);
+    ck_assert_uint_le(s.bytes_read, s.bytes + 16 * READER_ALIGN);
     residency_destroy(r);
 }
 END_TEST
@@ -155,7 +155,7 @@ START_TEST(short_and_interrupted_reads_and_a_file_system_without_direct_io_chang
         {.fail_at = -1, .eintr_every = 2, .most_bytes = 50000},
     };
     struct faulty f = how[_i];
-    struct stream_engine engine = {.pread = faulty_pread, .arg = &f};
+    struct reader_faults engine = {.pread = faulty_pread, .arg = &f};
     struct residency *r = make(&engine);
     struct err err = {0};
 
@@ -169,7 +169,7 @@ END_TEST
 START_TEST(a_read_that_fails_names_the_tensor_and_leaves_nothing_behind)
 {
     struct faulty clean = {.fail_at = -1};
-    struct stream_engine engine = {.pread = faulty_pread, .arg = &clean};
+    struct reader_faults engine = {.pread = faulty_pread, .arg = &clean};
     struct residency *r = make(&engine);
     struct err err = {0};
     long n_reads;
@@ -195,7 +195,7 @@ END_TEST
 START_TEST(a_file_that_was_cut_after_it_was_opened_is_an_error_of_the_load)
 {
     const struct gguf_tensor *last = gguf_tensor_at(file, N_TENSORS - 3);
-    struct stream_engine buffered = {.no_direct = true};
+    struct reader_faults buffered = {.no_direct = true};
     struct residency *r = make(_i ? &buffered : NULL);
     struct err err = {0};
 

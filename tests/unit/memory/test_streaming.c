@@ -83,7 +83,7 @@ static void tear_down(void)
 }
 
 /* Ids are the tensors' numbers. */
-static struct residency *make(const struct stream_engine *engine)
+static struct residency *make(const struct reader_faults *engine)
 {
     struct residency *r = residency_create(file, ledger, cpu.ops, cpu.be, "test");
 
@@ -313,7 +313,7 @@ END_TEST
 START_TEST(a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right)
 {
     struct faulty f = {.fail_at = -1};
-    struct stream_engine engine = {.pread = faulty_pread, .arg = &f};
+    struct reader_faults engine = {.pread = faulty_pread, .arg = &f};
     struct residency *r = make(&engine);
     struct err err = {0};
     long first, last;
@@ -433,7 +433,7 @@ START_TEST(a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file
 {
     const struct gguf_tensor *t = gguf_tensor_at(file, 4); /* the gates of layer 0 */
     struct gates g = {.offset = t->offset, .bytes = t->bytes};
-    struct stream_engine engine = {.pread = watch_gates, .arg = &g, .no_direct = true};
+    struct reader_faults engine = {.pread = watch_gates, .arg = &g, .no_direct = true};
     struct residency *r = make(&engine);
     struct residency_layer l;
     struct err err = {0};
@@ -560,7 +560,7 @@ static void set_gate(struct gate *g, bool shut)
 START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
 {
     struct gate g = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct stream_engine engine = {.pread = read_through_gate, .arg = &g};
+    struct reader_faults engine = {.pread = read_through_gate, .arg = &g};
     struct residency *r = make(&engine);
     const void *(*data)[RESIDENCY_PARTS];
     int32_t ids[] = {1, 0};

@@ -32,7 +32,7 @@ struct failed {
     char text[512];
 };
 
-static struct model_options options_of(const struct stream_engine *faults)
+static struct model_options options_of(const struct reader_faults *faults)
 {
     return (struct model_options){
         .n_ctx = 64, .n_batch = N_PROMPT, .n_out = N_PROMPT, .bytes = tight, .faults = faults};
@@ -155,7 +155,7 @@ static const int errnums[] = {EIO, 0};
 START_TEST(each_read_failed_once_fails_one_load_or_one_batch_by_name)
 {
     struct faulty fault = {.fail_at = -1};
-    const struct stream_engine engine = {.pread = faulty_pread, .arg = &fault};
+    const struct reader_faults engine = {.pread = faulty_pread, .arg = &fault};
     struct model_options o = options_of(&engine);
     struct tiny_engine e = open_engine();
     unsigned batches = 0, loads = 0;
@@ -192,7 +192,7 @@ END_TEST
 START_TEST(reads_that_give_a_little_at_a_time_change_nothing)
 {
     struct faulty fault = {.fail_at = -1, .most_bytes = 5000, .eintr_every = 7};
-    const struct stream_engine engine = {.pread = faulty_pread, .arg = &fault};
+    const struct reader_faults engine = {.pread = faulty_pread, .arg = &fault};
     struct model_options o = options_of(&engine);
     struct tiny_engine e = open_engine();
     struct failed f = answer(&e, &o, true);
