@@ -47,7 +47,7 @@ INLINE void group256(const struct blocks256 *f, size_t cols, const struct call25
         struct parts256 p;
 
         f->block(w + i * f->bytes, &p);
-        walk_prefetch(w + i * f->bytes, f->bytes);
+        walk_ahead(w + i * f->bytes, f->bytes);
         for (size_t c = 0; c < cols; c++)
             sum[c][i] = block256(f, &p, call->a[c] + b, &mins[c][i]);
         b = b + 1 == call->walk.n ? 0 : b + 1;

@@ -61,7 +61,7 @@ INLINE void group32(const struct blocks32 *f, size_t cols, const struct call32 *
     for (size_t i = 0; i < 8; i++) {
         __m256i block = f->block(w, i);
 
-        walk_prefetch(w + (i * f->bytes >> f->shift), f->bytes >> f->shift);
+        walk_ahead(w + (i * f->bytes >> f->shift), f->bytes >> f->shift);
         for (size_t c = 0; c < cols; c++)
             part[c][i] = dot32(f, block, load256(call->column[c].q + 32 * (at + i)));
     }

@@ -45,7 +45,7 @@ INLINE void group(const void *none, size_t cols, const struct call *call, const 
     for (size_t i = 0; i < 4; i++) {
         __m256i q = nvfp4_bytes(w, i), size = _mm256_abs_epi8(q);
 
-        walk_prefetch(w + i * sizeof(struct block_nvfp4) / 2, sizeof(struct block_nvfp4) / 2);
+        walk_ahead(w + i * sizeof(struct block_nvfp4) / 2, sizeof(struct block_nvfp4) / 2);
         for (size_t c = 0; c < cols; c++) {
             __m256i a = _mm256_sign_epi8(load256(call->q[c] + 16 * (at + 2 * i)), q);
 

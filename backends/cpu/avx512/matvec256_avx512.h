@@ -144,7 +144,7 @@ INLINE void four256(const struct blocks256 *f, size_t cols, const struct call256
         struct parts256 p;
 
         f->block(w, &h, (int)l, &p);
-        walk_prefetch(w, f->bytes);
+        walk_ahead(w, f->bytes);
         for (size_t c = 0; c < cols; c++)
             sum[c][l] = f->order == ORDER_HALVES
                             ? halves256(&p, &call->column[c], b)

@@ -56,7 +56,7 @@ INLINE void group32(const struct blocks32 *f, size_t cols, const struct call32 *
         __m512i lo, hi;
 
         f->four(w + (4 * g * f->bytes >> f->shift), &lo, &hi);
-        walk_prefetch(w + (4 * g * f->bytes >> f->shift), 4 * f->bytes >> f->shift);
+        walk_ahead(w + (4 * g * f->bytes >> f->shift), 4 * f->bytes >> f->shift);
 #pragma GCC unroll 4
         for (size_t c = 0; c < cols; c++) {
             const struct column32 *a = &call->column[c];

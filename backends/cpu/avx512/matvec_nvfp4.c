@@ -52,7 +52,7 @@ INLINE void group(const void *none, size_t cols, const struct call *call, const 
     for (size_t g = 0; g < 4; g++) {
         __m512i u = nvfp4_bytes(w + g * bytes, ZERO);
 
-        walk_prefetch(w + g * bytes, bytes);
+        walk_ahead(w + g * bytes, bytes);
 #pragma GCC unroll 4
         for (size_t c = 0; c < cols; c++)
             part[c][g] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), u,

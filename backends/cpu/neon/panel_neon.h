@@ -443,6 +443,16 @@ struct sizes {
     size_t step_bytes;
 };
 
+INLINE struct sizes sizes32(const struct blocks32 *format)
+{
+    return (struct sizes){32, format->bytes, sizeof(struct panel32), sizeof(struct step32)};
+}
+
+INLINE struct sizes sizes256(const struct blocks256 *format)
+{
+    return (struct sizes){256, format->bytes, sizeof(struct panel256), sizeof(struct step256)};
+}
+
 /* Some blocks of eight rows. */
 INLINE void build_panel(const struct gemm *g, const struct panel_kind *k, const void *format,
                         struct sizes z, size_t row, size_t from, size_t blocks, char *to,
@@ -518,17 +528,13 @@ INLINE void family256_product(const struct panel_kind *k, const void *format, co
 /* The gemm of all formats of a family: one function in each tier, formats come as an argument. */
 INLINE void gemm32(const struct gemm *g, const struct blocks32 *format, const struct panel_kind *k)
 {
-    struct sizes z = {32, format->bytes, sizeof(struct panel32), sizeof(struct step32)};
-
-    gemm_loops(g, k, format, z, family32_put, family32_product);
+    gemm_loops(g, k, format, sizes32(format), family32_put, family32_product);
 }
 
 INLINE void gemm256(const struct gemm *g, const struct blocks256 *format,
                     const struct panel_kind *k)
 {
-    struct sizes z = {256, format->bytes, sizeof(struct panel256), sizeof(struct step256)};
-
-    gemm_loops(g, k, format, z, family256_put, family256_product);
+    gemm_loops(g, k, format, sizes256(format), family256_put, family256_product);
 }
 
 #define GEMM32(fmt, tier)                                                                          \
@@ -544,64 +550,52 @@ INLINE void gemm256(const struct gemm *g, const struct blocks256 *format,
 
 /* -- two to four columns through panels: a block's panel lives for one step ----------------------------- */
 
-INLINE void narrow32(const struct matvec *m, const struct blocks32 *f, const struct panel_kind *k)
+/* steps: room for those of a slab; panel: for one. */
+INLINE void narrow_loops(const struct matvec *m, const struct panel_kind *k, const void *format,
+                         struct sizes z, step_put_fn *put_step, panel_put_fn *put,
+                         panel_product_fn *product, char *steps, void *panel)
 {
-    struct step32 steps[PANEL_SLAB / 32];
-    size_t all = m->n / 32, most = PANEL_SLAB / 32;
+    size_t all = m->n / z.elems, most = PANEL_SLAB / z.elems;
+    size_t act_bytes = z.step_bytes / STEP_COLS;
 
     for (size_t from = 0; from < all; from += most) {
         size_t blocks = MIN(most, all - from);
 
-        put_steps(k, (const char *)m->act + from * sizeof(struct act_q8_32), m->act_stride,
-                  sizeof(struct act_q8_32), m->cols, blocks, step32_put, (char *)steps,
-                  sizeof(steps[0]));
+        put_steps(k, (const char *)m->act + from * act_bytes, m->act_stride, act_bytes, m->cols,
+                  blocks, put_step, steps, z.step_bytes);
         for (size_t r = 0; r < m->rows; r += PANEL_ROWS) {
             struct step_out out =
                 step_out_of(m->y + r, m->y_stride, m->rows - r, m->cols, from == 0);
             float32x4_t acc[STEP_ACCS];
-            struct panel32 panel;
             struct rows8 rows;
 
-            rows8_init(&rows, (const uint8_t *)m->w + r * m->row_bytes + from * f->bytes,
+            rows8_init(&rows, (const uint8_t *)m->w + r * m->row_bytes + from * z.block_bytes,
                        m->row_bytes, m->rows - r);
             step_load(k, &out, acc);
             for (size_t b = 0; b < blocks; b++) {
-                panel32_put(k, f, rows.w, &panel);
-                step32_of(k, f, &panel, steps + b, 1, acc);
-                rows8_step(&rows, m->row_bytes, f->bytes);
+                put(k, format, &rows, panel);
+                product(k, format, panel, steps + b * z.step_bytes, 1, acc);
+                rows8_step(&rows, m->row_bytes, z.block_bytes);
             }
             step_store(k, &out, acc);
         }
     }
 }
 
+INLINE void narrow32(const struct matvec *m, const struct blocks32 *f, const struct panel_kind *k)
+{
+    struct step32 steps[PANEL_SLAB / 32];
+    struct panel32 panel;
+
+    narrow_loops(m, k, f, sizes32(f), step32_put, family32_put, family32_product, (char *)steps,
+                 &panel);
+}
+
 INLINE void narrow256(const struct matvec *m, const struct blocks256 *f, const struct panel_kind *k)
 {
     struct step256 steps[PANEL_SLAB / 256];
-    size_t all = m->n / 256, most = PANEL_SLAB / 256;
+    struct panel256 panel;
 
-    for (size_t from = 0; from < all; from += most) {
-        size_t blocks = MIN(most, all - from);
-
-        put_steps(k, (const char *)m->act + from * sizeof(struct act_q8_256), m->act_stride,
-                  sizeof(struct act_q8_256), m->cols, blocks, step256_put, (char *)steps,
-                  sizeof(steps[0]));
-        for (size_t r = 0; r < m->rows; r += PANEL_ROWS) {
-            struct step_out out =
-                step_out_of(m->y + r, m->y_stride, m->rows - r, m->cols, from == 0);
-            float32x4_t acc[STEP_ACCS];
-            struct panel256 panel;
-            struct rows8 rows;
-
-            rows8_init(&rows, (const uint8_t *)m->w + r * m->row_bytes + from * f->bytes,
-                       m->row_bytes, m->rows - r);
-            step_load(k, &out, acc);
-            for (size_t b = 0; b < blocks; b++) {
-                panel256_put(k, f, rows.w, &panel);
-                step256_of(k, f, &panel, steps + b, 1, acc);
-                rows8_step(&rows, m->row_bytes, f->bytes);
-            }
-            step_store(k, &out, acc);
-        }
-    }
+    narrow_loops(m, k, f, sizes256(f), step256_put, family256_put, family256_product, (char *)steps,
+                 &panel);
 }
