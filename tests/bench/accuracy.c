@@ -19,20 +19,14 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
-#include "daemon/model/model.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/support/die.h"
+#include "tests/support/loaded.h"
 #include "tests/support/mkmodel.h"
 
 /* accuracy.py makes the same ids. */
 #define N_PROMPTS 24
 #define N_IDS     32
 #define N_VOCAB   600
-
-static void die(const char *path, const char *text)
-{
-    fprintf(stderr, "accuracy: %s: %s\n", path, text);
-    exit(1);
-}
 
 static struct mkmodel options(const char *type)
 {
@@ -55,7 +49,7 @@ static void decode_tensor(const struct gguf *g, const struct gguf_writer_tensor 
 
     if (pread(gguf_fd(g, from->part), bytes, from->bytes, (off_t)from->offset) !=
         (ssize_t)from->bytes)
-        die(t->name, "cannot be read");
+        die("%s: cannot be read", t->name);
     from->fmt->to_f32(bytes, x, n);
     fwrite(x, sizeof *x, n, f);
     for (size_t pad = t->bytes; pad % 32; pad++)
@@ -74,16 +68,16 @@ static void save_decoded(const char *from, const char *to)
     FILE *f = fopen(to, "wb");
 
     if (!f)
-        die(to, "cannot be written");
+        die("%s: cannot be written", to);
     if (gguf_open(from, &g, &err) < 0)
-        die(from, err.text);
+        die("%s: %s", from, err.text);
     mkmodel_plan(&o, &plan);
     gguf_writer_head(&plan.w, &head);
     fwrite(head.p, 1, head.len, f);
     for (size_t i = 0; i < plan.w.n_tensors; i++)
         decode_tensor(g, &plan.w.tensors[i], f);
     if (fclose(f) != 0)
-        die(to, "cannot be written");
+        die("%s: cannot be written", to);
     str_clear(&head);
     mkmodel_plan_clear(&plan);
     gguf_close(g);
@@ -104,30 +98,19 @@ static void less_mean(float *row)
 static void compute(const char *path, float (*ret)[N_VOCAB])
 {
     struct model_options o = {.n_ctx = N_IDS, .n_batch = N_IDS, .n_out = 1};
-    struct cpu_backend cpu = cpu_backend_open(2, NULL);
-    struct ledger *ledger = ledger_create();
+    struct loaded l = loaded_open(path, &o, &(struct loaded_how){.threads = 2});
     const int32_t last = N_IDS - 1;
-    struct model *m = NULL;
-    struct err err = {0};
 
-    if (model_open(path, &m, &err) < 0 ||
-        model_load(m, &o, ledger, cpu.ops, cpu.be, NULL, NULL, NULL, &err) < 0)
-        die(path, err.text);
     for (int p = 0; p < N_PROMPTS; p++) {
         int32_t ids[N_IDS];
-        const float *logits;
 
         for (int i = 0; i < N_IDS; i++)
             ids[i] = (p * 131 + i * 37 + 11) % N_VOCAB;
-        sequence_truncate(model_sequence(m), 0);
-        if (model_eval(m, ids, N_IDS, &last, 1, NULL, &logits, &err) < 0)
-            die(path, err.text);
-        memcpy(ret[p], logits, sizeof *ret);
+        sequence_truncate(model_sequence(l.m), 0);
+        memcpy(ret[p], must_eval(l.m, ids, N_IDS, &last, 1), sizeof *ret);
         less_mean(ret[p]);
     }
-    model_close(m);
-    cpu_backend_close(&cpu);
-    ledger_destroy(ledger);
+    loaded_close(&l);
 }
 
 static double distance(const float *a, const float *b, size_t n)
@@ -157,7 +140,7 @@ static void measure(const struct format *f, const char *dir)
     compute(plain, decoded);
     out = fopen(logits, "wb");
     if (!out || fwrite(decoded, sizeof decoded, 1, out) != 1 || fclose(out) != 0)
-        die(logits, "cannot be written");
+        die("%s: cannot be written", logits);
     printf("%.6g\n", distance(quantised[0], decoded[0], (size_t)N_PROMPTS * N_VOCAB));
     free(logits);
     free(plain);
@@ -185,7 +168,7 @@ int main(int argc, char **argv)
     }
     f = format_of_name(argv[1]);
     if (!f || !holds_weights(f))
-        die(argv[1], "is no format of weights; --list names them");
+        die("%s: is no format of weights; --list names them", argv[1]);
     measure(f, argv[2]);
     return 0;
 }

@@ -16,8 +16,8 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/thread.h"
-#include "daemon/model/model.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/support/die.h"
+#include "tests/support/loaded.h"
 #include "tests/support/median.h"
 
 /* One call of the device. */
@@ -34,12 +34,6 @@ static struct {
     size_t n, cap;
     bool recording;
 } tape;
-
-static void die(const char *what)
-{
-    fprintf(stderr, "bypass: %s\n", what);
-    exit(1);
-}
 
 static int tape_run(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
                     void *scratch, struct err *err)
@@ -65,7 +59,7 @@ static double replay_ms(struct backend *be)
         const struct call *c = &tape.calls[i];
 
         if (tape.real->run(be, c->ops, c->n, &c->run, c->scratch, &err) < 0)
-            die(err.text);
+            die("%s", err.text);
     }
     return (double)(clock_us() - began_us) / 1000;
 }
@@ -76,29 +70,20 @@ static double token_ms(struct model *m)
     static const int32_t id = 7, row = 0; /* the tape keeps their addresses */
     size_t at = sequence_length(model_sequence(m));
     int64_t began_us = clock_us();
-    const float *logits;
-    struct err err;
     double ms;
 
-    if (model_eval(m, &id, 1, &row, 1, NULL, &logits, &err) < 0)
-        die(err.text);
+    must_eval(m, &id, 1, &row, 1);
     ms = (double)(clock_us() - began_us) / 1000;
     sequence_truncate(model_sequence(m), at);
     return ms;
 }
 
-static void fill(struct model *m, size_t depth)
+static void fill(const struct loaded *l, size_t depth)
 {
-    struct model_info info;
-
-    model_info(m, &info);
     for (size_t i = 0; i < depth; i++) {
-        int32_t id = (int32_t)((i * 37 + 11) % info.n_vocab);
-        const float *logits;
-        struct err err;
+        int32_t id = (int32_t)((i * 37 + 11) % l->n_vocab);
 
-        if (model_eval(m, &id, 1, NULL, 0, NULL, &logits, &err) < 0)
-            die(err.text);
+        must_eval(l->m, &id, 1, NULL, 0);
     }
 }
 
@@ -124,27 +109,19 @@ static void race(struct model *m, struct backend *be, size_t n)
 
 static void run(const char *path, unsigned threads, size_t depth, size_t n)
 {
-    struct cpu_backend cpu = cpu_backend_open(threads, NULL);
     struct model_options o = {.n_ctx = depth + 8, .n_batch = 64, .n_out = 1};
-    struct ledger *ledger = ledger_create();
-    struct backend_ops ops = *cpu.ops;
+    struct loaded_how how = {.threads = threads, .run = tape_run};
     struct residency_stats stats;
-    struct err err = {0};
-    struct model *m;
+    struct loaded l;
 
-    tape.real = cpu.ops;
-    ops.run = tape_run;
-    if (model_open(path, &m, &err) < 0 ||
-        model_load(m, &o, ledger, &ops, cpu.be, NULL, NULL, NULL, &err) < 0)
-        die(err.text);
-    model_residency(m, &stats);
+    tape.real = backend_by_name("cpu");
+    l = loaded_open(path, &o, &how);
+    model_residency(l.m, &stats);
     if (stats.placement.mode != PLACEMENT_ALL)
         die("the model does not fit into memory");
-    fill(m, depth);
-    race(m, cpu.be, n);
-    model_close(m);
-    ledger_destroy(ledger);
-    cpu_backend_close(&cpu);
+    fill(&l, depth);
+    race(l.m, l.cpu.be, n);
+    loaded_close(&l);
     for (size_t i = 0; i < tape.n; i++)
         free(tape.calls[i].ops);
     free(tape.calls);

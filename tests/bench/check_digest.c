@@ -20,8 +20,8 @@
 #include "common/alloc.h"
 #include "common/hash.h"
 #include "common/str.h"
-#include "daemon/model/model.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/support/die.h"
+#include "tests/support/loaded.h"
 #include "tests/support/tiny_model.h"
 
 static const unsigned threads[] = {1, 2, 3};
@@ -56,12 +56,6 @@ static bool has_tier(const char *name)
     return strcmp(cpu_tier_name(cpu_tiers_cap(cpu_tiers(), name)), name) == 0;
 }
 
-static void die(const struct test *t, const struct err *err)
-{
-    fprintf(stderr, "check_digest: %s: %s\n", t->name, err->text);
-    exit(1);
-}
-
 static bool is_long(const struct test *t)
 {
     return t->n_tokens > BATCH_MAX;
@@ -73,12 +67,11 @@ static int32_t id_at(size_t i, size_t n_vocab)
 }
 
 /* Appends tokens up to `to`; hashes the rows from `hashed` on, one by one: the chain must not see the batch. */
-static uint64_t eval(struct model *m, const struct test *t, size_t to, size_t hashed, size_t batch)
+static uint64_t eval(struct model *m, size_t to, size_t hashed, size_t batch)
 {
     int32_t ids[BATCH_MAX], rows[BATCH_MAX];
     struct model_info info;
     uint64_t h = 0;
-    struct err err = {0};
 
     model_info(m, &info);
     for (size_t at = sequence_length(model_sequence(m)), n; at < to; at += n) {
@@ -91,8 +84,7 @@ static uint64_t eval(struct model *m, const struct test *t, size_t to, size_t ha
             if (at + i >= hashed)
                 rows[n_out++] = (int32_t)i;
         }
-        if (model_eval(m, ids, n, rows, n_out, NULL, &logits, &err) < 0)
-            die(t, &err);
+        logits = must_eval(m, ids, n, rows, n_out);
         for (size_t i = 0; i < n_out; i++)
             h = hash_bytes_seed(logits + i * info.n_vocab, info.n_vocab * sizeof *logits, h);
     }
@@ -109,7 +101,7 @@ static uint64_t digest_of(struct model *m, const struct test *t, size_t batch)
     size_t from = is_long(t) ? t->n_tokens - (N_LAST + batch - 1) / batch * batch : 0;
 
     sequence_truncate(model_sequence(m), from);
-    return eval(m, t, t->n_tokens, hashed, batch);
+    return eval(m, t->n_tokens, hashed, batch);
 }
 
 static void cache_save(struct cache *c, const struct model *m, struct sequence *s)
@@ -154,7 +146,7 @@ static void fill(struct cache *c, struct model *m, const struct test *t)
     int32_t *ids;
 
     if (!c->n) {
-        eval(m, t, n, n, BATCH_MAX);
+        eval(m, n, n, BATCH_MAX);
         cache_save(c, m, model_sequence(m));
         return;
     }
@@ -174,19 +166,14 @@ static bool run_on(const struct test *t, struct cache *c, const char *tier, unsi
                               .n_batch = MIN(t->n_tokens, BATCH_MAX),
                               .n_out = MIN(t->n_tokens, BATCH_MAX),
                               .kv = format_of_name(t->kv)};
-    struct cpu_backend cpu = cpu_backend_open(n_threads, tier);
-    struct ledger *ledger = ledger_create();
-    struct model *m = NULL;
-    struct err err = {0};
+    struct loaded_how how = {.threads = n_threads, .tier = tier};
+    struct loaded l = loaded_open(t->path, &o, &how);
     bool same = true;
 
-    if (model_open(t->path, &m, &err) < 0 ||
-        model_load(m, &o, ledger, cpu.ops, cpu.be, NULL, NULL, NULL, &err) < 0)
-        die(t, &err);
     if (is_long(t))
-        fill(c, m, t);
+        fill(c, l.m, t);
     for (size_t i = 0; i < ARRAY_LEN(batches); i++) {
-        uint64_t h = digest_of(m, t, batches[i]);
+        uint64_t h = digest_of(l.m, t, batches[i]);
 
         if (!*have)
             *digest = h;
@@ -197,9 +184,7 @@ static bool run_on(const struct test *t, struct cache *c, const char *tier, unsi
                (unsigned long long)h, tier, n_threads, batches[i], (unsigned long long)*digest);
         same = false;
     }
-    model_close(m);
-    cpu_backend_close(&cpu);
-    ledger_destroy(ledger);
+    loaded_close(&l);
     return same;
 }
 

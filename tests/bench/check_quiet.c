@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
-#include "daemon/model/model.h"
 #include "daemon/sampling/sampler.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/support/die.h"
+#include "tests/support/loaded.h"
 #include "tests/support/tiny_model.h"
 
 /* The C library's own, under the names that it exports for such programs. */
@@ -103,37 +103,24 @@ struct test {
     struct sampling_options sampling;
 };
 
-static void die(const struct test *t, const struct err *err)
-{
-    fprintf(stderr, "check_quiet: %s: %s\n", t->name, err->text);
-    exit(1);
-}
-
-static void decode(const struct test *t, struct model *m, struct sampler *s, size_t n)
+static void decode(struct model *m, struct sampler *s, size_t n)
 {
     const int32_t row = 0;
-    const float *logits;
     int32_t id = 1;
-    struct err err = {0};
 
     for (size_t i = 0; i < n; i++) {
-        if (model_eval(m, &id, 1, &row, 1, NULL, &logits, &err) < 0)
-            die(t, &err);
-        id = sampler_choose(s, logits);
+        id = sampler_choose(s, must_eval(m, &id, 1, &row, 1));
         sampler_accept(s, id);
     }
 }
 
-static void prefill(const struct test *t, struct model *m)
+static void prefill(struct model *m)
 {
     int32_t ids[N_PROMPT], last = N_PROMPT - 1;
-    const float *logits;
-    struct err err = {0};
 
     for (int i = 0; i < N_PROMPT; i++)
         ids[i] = 3 * i;
-    if (model_eval(m, ids, N_PROMPT, &last, 1, NULL, &logits, &err) < 0)
-        die(t, &err);
+    must_eval(m, ids, N_PROMPT, &last, 1);
 }
 
 static void report(const struct test *t)
@@ -150,29 +137,21 @@ static void run(const struct test *t)
 {
     struct model_options o = {
         .n_ctx = N_PROMPT + sum.n_tokens + 8, .n_batch = 64, .kv = format_of_name(t->kv)};
-    struct cpu_backend cpu = cpu_backend_open(2, NULL);
-    struct ledger *ledger = ledger_create();
     int fd = tiny_model_memfd(&t->model);
     char *path = gguf_writer_fd_path(fd);
     struct sampler *s = sampler_create(&t->sampling, TINY_N_VOCAB, o.n_ctx);
-    struct model *m = NULL;
-    struct err err = {0};
+    struct loaded l = loaded_open(path, &o, &(struct loaded_how){.threads = 2});
 
-    if (model_open(path, &m, &err) < 0 ||
-        model_load(m, &o, ledger, cpu.ops, cpu.be, NULL, NULL, NULL, &err) < 0)
-        die(t, &err);
-    prefill(t, m);
-    decode(t, m, s, 2); /* tables of ops are made with the first batch of each width */
+    prefill(l.m);
+    decode(l.m, s, 2); /* tables of ops are made with the first batch of each width */
     atomic_store(&n_allocations, 0);
     atomic_store(&n_locks, 0);
     atomic_store(&counting, true);
-    decode(t, m, s, sum.n_tokens);
+    decode(l.m, s, sum.n_tokens);
     atomic_store(&counting, false);
     report(t);
     sampler_destroy(s);
-    model_close(m);
-    cpu_backend_close(&cpu);
-    ledger_destroy(ledger);
+    loaded_close(&l);
     free(path);
     close(fd);
 }

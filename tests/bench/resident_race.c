@@ -26,8 +26,8 @@
 #include "common/hash.h"
 #include "common/thread.h"
 #include "daemon/gguf/gguf.h"
-#include "daemon/model/model.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/support/die.h"
+#include "tests/support/loaded.h"
 #include "tests/support/median.h"
 
 #define PAIRS_MAX 4096
@@ -44,12 +44,6 @@ static struct {
     } pairs[PAIRS_MAX];
     size_t n_pairs;
 } race;
-
-static void die(const char *what)
-{
-    fprintf(stderr, "resident_race: %s\n", what);
-    exit(1);
-}
 
 /* Where in the file the bytes of this weight are. */
 static const char *find(const void *owned, size_t bytes)
@@ -103,7 +97,6 @@ static double batch_ms(struct model *m, size_t rows, bool mapped, uint64_t *ret_
     size_t at = sequence_length(model_sequence(m));
     struct model_info info;
     const float *logits;
-    struct err err;
     int64_t began_us;
     double ms;
 
@@ -112,8 +105,7 @@ static double batch_ms(struct model *m, size_t rows, bool mapped, uint64_t *ret_
         ids[i] = (int32_t)((i * 37 + 11) % info.n_vocab);
     race.mapped = mapped;
     began_us = clock_us();
-    if (model_eval(m, ids, rows, &last, 1, NULL, &logits, &err) < 0)
-        die(err.text);
+    logits = must_eval(m, ids, rows, &last, 1);
     ms = (double)(clock_us() - began_us) / 1000;
     *ret_digest = hash_bytes_seed(logits, info.n_vocab * sizeof *logits, 0);
     sequence_truncate(model_sequence(m), at);
@@ -173,38 +165,31 @@ static double rollup_mib(const char *name)
 
 static void run(const char *path, unsigned threads, size_t n_tokens, size_t n_prompt, size_t rounds)
 {
-    struct cpu_backend cpu = cpu_backend_open(threads, NULL);
     struct model_options o = {.n_ctx = n_prompt + 64, .n_batch = n_prompt, .n_out = 1};
-    struct ledger *ledger = ledger_create();
-    struct backend_ops ops = *cpu.ops;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     double cold, warm, load, rss, tg[2], pp[2];
-    struct err err = {0};
-    struct model *m;
     int64_t began_us;
+    struct loaded l;
     struct stat st;
 
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0)
         die("the file cannot be opened");
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     began_us = clock_us();
-    race.real = cpu.ops;
-    ops.run = run_ops;
-    if (model_open(path, &m, &err) < 0 ||
-        model_load(m, &o, ledger, &ops, cpu.be, NULL, NULL, NULL, &err) < 0)
-        die(err.text);
+    race.real = backend_by_name("cpu");
+    l = loaded_open(path, &o, &(struct loaded_how){.threads = threads, .run = run_ops});
     load = (double)(clock_us() - began_us) / 1e6;
     rss = rollup_mib("Rss:");
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     cold = pass_over_map(fd, (size_t)st.st_size);
     warm = pass_over_map(fd, (size_t)st.st_size);
-    race.g = model_gguf(m);
+    race.g = model_gguf(l.m);
     race.bytes = (size_t)st.st_size;
     race.map = mmap(NULL, race.bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (race.map == MAP_FAILED)
         die("mmap failed");
-    turns(m, 1, n_tokens, &tg[0], &tg[1]);
-    turns(m, n_prompt, rounds, &pp[0], &pp[1]);
+    turns(l.m, 1, n_tokens, &tg[0], &tg[1]);
+    turns(l.m, n_prompt, rounds, &pp[0], &pp[1]);
     printf("{\"decode_ms\": {\"owned\": %.3f, \"mapped\": %.3f}, \"prefill_ms\": {\"owned\": %.1f, "
            "\"mapped\": %.1f}, \"load_s\": {\"owned\": %.2f, \"mapped_cold\": %.2f, "
            "\"mapped_warm\": %.2f}, \"mib\": {\"rss_owned\": %.0f, \"rss_both\": %.0f, "
@@ -213,9 +198,7 @@ static void run(const char *path, unsigned threads, size_t n_tokens, size_t n_pr
            rollup_mib("AnonHugePages:"), rollup_mib("FilePmdMapped:"));
     munmap((void *)(uintptr_t)race.map, race.bytes);
     close(fd);
-    model_close(m);
-    ledger_destroy(ledger);
-    cpu_backend_close(&cpu);
+    loaded_close(&l);
 }
 
 int main(int argc, char **argv)

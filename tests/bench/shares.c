@@ -27,9 +27,10 @@
 #include "backends/cpu/team.h"
 #include "common/alloc.h"
 #include "common/clock.h"
-#include "daemon/model/model.h"
 #include "tests/kernels/machine.h"
-#include "tests/support/cpu_backend.h"
+#include "tests/support/die.h"
+#include "tests/support/loaded.h"
+#include "tests/support/median.h"
 
 #define N_PROMPT   512
 #define MAX_ROUNDS 64
@@ -182,39 +183,26 @@ static double now_s(const struct bench *b)
     return ((double)t.tv_sec + (double)t.tv_nsec * 1e-9) / b->threads;
 }
 
-static void die(const char *text)
-{
-    fprintf(stderr, "shares: %s\n", text);
-    exit(1);
-}
-
 /* Seconds of n tokens in batches of `batch`. */
 static double eval(struct bench *b, enum mode mode, size_t n, size_t batch)
 {
     const int32_t last = (int32_t)batch - 1;
-    const float *logits;
-    struct err err = {0};
     double began_s;
 
     sequence_truncate(model_sequence(b->m), b->depth);
     spy.mode = mode;
     began_s = now_s(b);
     for (size_t i = 0; i < n; i += batch)
-        if (model_eval(b->m, b->ids + i, batch, &last, 1, NULL, &logits, &err) < 0)
-            die(err.text);
+        must_eval(b->m, b->ids + i, batch, &last, 1);
     return now_s(b) - began_s;
 }
 
 static void fill(struct bench *b)
 {
-    const float *logits;
-    struct err err = {0};
-
     while (sequence_length(model_sequence(b->m)) < b->depth) {
         size_t n = MIN(b->depth - sequence_length(model_sequence(b->m)), (size_t)N_PROMPT);
 
-        if (model_eval(b->m, b->ids, n, NULL, 0, NULL, &logits, &err) < 0)
-            die(err.text);
+        must_eval(b->m, b->ids, n, NULL, 0);
     }
 }
 
@@ -225,19 +213,6 @@ static double read_all(struct bench *b, size_t times)
     for (size_t i = 0; i < times; i++)
         team_run(b->team, read_share, b->team);
     return now_s(b) - began_s;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof *v, by_value);
-    return (v[(n - 1) / 2] + v[n / 2]) / 2;
 }
 
 struct line {
@@ -338,23 +313,19 @@ static void prefill(struct bench *b, FILE *json)
 /* Letters of a text would do as well: the values of a random model depend on neither. */
 static void run(struct bench *b, const char *path, const char *tier, bool profiled, FILE *json)
 {
-    struct cpu_backend cpu = cpu_backend_open(b->threads, tier);
     struct model_options o = {.n_ctx = b->depth + N_PROMPT, .n_batch = N_PROMPT, .n_out = 1};
-    struct ledger *ledger = ledger_create();
-    struct backend_ops ops = *cpu.ops;
-    struct model_info info;
+    struct loaded_how how = {.threads = b->threads, .tier = tier, .run = spy_run};
     struct err err = {0};
+    struct loaded l;
 
-    spy.real = cpu.ops;
+    spy.real = backend_by_name("cpu");
     spy.bench = b;
-    ops.run = spy_run;
-    if (model_open(path, &b->m, &err) < 0 ||
-        model_load(b->m, &o, ledger, &ops, cpu.be, NULL, NULL, NULL, &err) < 0 ||
-        team_create(b->threads, &b->team, &err) < 0)
-        die(err.text);
-    model_info(b->m, &info);
+    l = loaded_open(path, &o, &how);
+    b->m = l.m;
+    if (team_create(b->threads, &b->team, &err) < 0)
+        die("%s", err.text);
     for (size_t i = 0; i < N_PROMPT; i++)
-        b->ids[i] = (int32_t)((i * 7919 + 13) % info.n_vocab);
+        b->ids[i] = (int32_t)((i * 7919 + 13) % l.n_vocab);
     fill(b);
     eval(b, WHOLE, N_PROMPT, N_PROMPT);
     if (profiled) {
@@ -365,9 +336,7 @@ static void run(struct bench *b, const char *path, const char *tier, bool profil
         prefill(b, json);
     }
     team_destroy(b->team);
-    model_close(b->m);
-    ledger_destroy(ledger);
-    cpu_backend_close(&cpu);
+    loaded_close(&l);
     free(spy.ranges);
     free(spy.kept);
 }

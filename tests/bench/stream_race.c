@@ -28,6 +28,7 @@
 #include "common/clock.h"
 #include "daemon/gguf/gguf.h"
 #include "daemon/memory/calibrate.h"
+#include "tests/support/die.h"
 #include "tests/support/expert_sim.h"
 
 #define PARTS    3 /* gate, up, down */
@@ -133,12 +134,6 @@ static void team_stop(void)
 }
 
 /* ---- the model ---- */
-
-static void die(const char *what)
-{
-    fprintf(stderr, "stream_race: %s\n", what);
-    exit(1);
-}
 
 static bool add_layer(struct race *s)
 {
@@ -259,7 +254,7 @@ static void land(struct race *s, unsigned l, unsigned n_missed, bool compute)
             struct slot *slot = done[i]->user;
 
             if (read_check(done[i], &err) < 0)
-                die(err.text);
+                die("%s", err.text);
             if (--slot->to_land)
                 continue;
             n_missed--;
@@ -405,7 +400,7 @@ static void calibrate(struct race *s, struct reader_drive *ret)
     struct err err;
 
     if (calibrate_drive(gguf_fd(s->g, 0), &o, &c, &err) < 0)
-        die(err.text);
+        die("%s", err.text);
     s->rate = c.rate;
     *ret = calibrate_reader(&c);
 }
@@ -428,7 +423,7 @@ static void race(struct race *s, char kind, size_t n_tokens, bool json, bool las
         calibrate(s, &drive);
         rate += s->rate / ROUNDS;
         if (reader_create(&fd, 1, &(struct reader_options){.drives = &drive}, &s->reader, &err) < 0)
-            die(err.text);
+            die("%s", err.text);
         fill_slots(s, &t);
         run(s, &t, from, WARM, false, &unused);
         run(s, &t, from + WARM, n_tokens, false, &slots);
@@ -475,7 +470,7 @@ int main(int argc, char **argv)
         default: return 2;
         }
     if (optind >= argc || gguf_open(argv[optind], &s.g, &err) < 0)
-        die(err.text[0] ? err.text : "name a model");
+        die("%s", err.text[0] ? err.text : "name a model");
     find_layers(&s);
     make_slots(&s, budget);
     s.map_bytes = (size_t)lseek(gguf_fd(s.g, 0), 0, SEEK_END);

@@ -37,7 +37,7 @@ static struct model_options options(size_t n_out)
     return (struct model_options){.n_ctx = N_CTX, .n_batch = 64, .n_out = n_out};
 }
 
-static void tell(const char *name, const char *how, size_t bytes, const struct rig *r,
+static void tell(const char *name, const char *how, size_t bytes, const struct loaded *r,
                  uint64_t want, uint64_t got)
 {
     struct residency_stats s;
@@ -57,7 +57,8 @@ static void check_budget(const char *name, const char *path, const char *how, si
     struct model_options o = options(64);
 
     for (unsigned threads = 1; threads <= 2; threads++) {
-        struct rig r = rig_open(path, &o, bytes, threads);
+        struct loaded r =
+            loaded_open(path, &o, &(struct loaded_how){.threads = threads, .bytes = bytes});
 
         for (size_t i = 0; i < ARRAY_LEN(batches); i++) {
             char text[64];
@@ -66,31 +67,31 @@ static void check_budget(const char *name, const char *path, const char *how, si
             sequence_truncate(model_sequence(r.m), 0);
             tell(name, text, bytes, &r, want, rig_digest(&r, n, batches[i], 0));
         }
-        rig_close(&r);
+        loaded_close(&r);
     }
 }
 
 static void check_live(const char *name, const char *path, size_t all, size_t n, uint64_t want)
 {
     struct model_options o = options(64);
-    struct rig r = rig_open(path, &o, 0, 2);
+    struct loaded r = loaded_open(path, &o, &(struct loaded_how){.threads = 2});
 
     tell(name, "live", all, &r, want, rig_digest_live(&r, all, n, &ways));
-    rig_close(&r);
+    loaded_close(&r);
 }
 
 static void check(const char *name, const char *path, size_t n)
 {
     struct model_options o = options(64);
-    struct rig r = rig_open(path, &o, 0, 2);
+    struct loaded r = loaded_open(path, &o, &(struct loaded_how){.threads = 2});
     struct model_plan p;
     struct err err = {0};
     uint64_t want;
 
     if (model_plan(r.m, &o, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
-        rig_die(name, &err);
+        die("%s: %s", name, err.text);
     want = rig_digest(&r, n, 64, 0);
-    rig_close(&r);
+    loaded_close(&r);
     check_budget(name, path, "all", p.all, n, want);
     check_budget(name, path, "half", MAX(p.all / 2, p.floor), n, want);
     check_budget(name, path, "1.1 floor", p.floor + p.floor / 10, n, want);
@@ -133,7 +134,8 @@ static double rate(size_t n, int64_t since_us)
 static struct floor_run floor_run(const char *path, const struct model_options *o, size_t bytes,
                                   unsigned threads, size_t n_prompt, size_t n)
 {
-    struct rig r = rig_open(path, o, bytes, threads);
+    struct loaded r =
+        loaded_open(path, o, &(struct loaded_how){.threads = threads, .bytes = bytes});
     struct floor_run run = {0};
     struct residency_stats s;
     int64_t t0 = clock_us();
@@ -145,7 +147,7 @@ static struct floor_run floor_run(const char *path, const struct model_options *
     run.decode = rate(n, t0);
     model_residency(r.m, &s);
     run.placement = s.placement;
-    rig_close(&r);
+    loaded_close(&r);
     return run;
 }
 
@@ -163,7 +165,7 @@ static void check_floor(const char *path, double factor, unsigned threads, size_
                         size_t n)
 {
     struct model_options o = {.n_ctx = n_prompt + n, .n_batch = 64, .n_out = 64};
-    struct rig r = rig_open(path, &o, 0, threads);
+    struct loaded r = loaded_open(path, &o, &(struct loaded_how){.threads = threads});
     const char *slash = strrchr(path, '/');
     struct floor_run all, tight;
     struct model_plan p;
@@ -173,8 +175,8 @@ static void check_floor(const char *path, double factor, unsigned threads, size_
     bool same;
 
     if (model_plan(r.m, &o, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
-        rig_die(path, &err);
-    rig_close(&r);
+        die("%s: %s", path, err.text);
+    loaded_close(&r);
     bytes = MIN((size_t)((double)p.floor * factor), p.all);
     all = floor_run(path, &o, 0, threads, n_prompt, n);
     tight = floor_run(path, &o, bytes, threads, n_prompt, n);
@@ -203,12 +205,11 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
 {
     struct model_options o = {.n_ctx = n_prompt + n + 8, .n_out = 1};
     int64_t t0 = clock_us(), t1;
-    struct rig r = rig_open(path, &o, bytes, threads);
+    struct loaded r =
+        loaded_open(path, &o, &(struct loaded_how){.threads = threads, .bytes = bytes});
     struct residency_stats a, b;
     int32_t *ids = XNEW_ARRAY(int32_t, n_prompt);
     const int32_t row = 0, last = (int32_t)n_prompt - 1;
-    struct err err = {0};
-    const float *logits;
     double s;
 
     model_residency(r.m, &a);
@@ -221,8 +222,7 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
     for (size_t i = 0; i < n_prompt; i++)
         ids[i] = rig_id_at(&r, i);
     t0 = clock_us();
-    if (model_eval(r.m, ids, n_prompt, &last, 1, NULL, &logits, &err) < 0)
-        rig_die("prefill", &err);
+    must_eval(r.m, ids, n_prompt, &last, 1);
     s = (double)(clock_us() - t0) / 1e6;
     model_residency(r.m, &b);
     printf("prefill %zu: %.1f tok/s, %.0f MB read, rss %.1f MiB\n", n_prompt, (double)n_prompt / s,
@@ -233,8 +233,7 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
         for (size_t i = 0; i < n / 2; i++) {
             int32_t id = rig_id_at(&r, sequence_length(model_sequence(r.m)));
 
-            if (model_eval(r.m, &id, 1, &row, 1, NULL, &logits, &err) < 0)
-                rig_die("decode", &err);
+            must_eval(r.m, &id, 1, &row, 1);
         }
         t1 = clock_us();
         s = (double)(t1 - t0) / 1e6;
@@ -249,7 +248,7 @@ static void measure(const char *path, size_t bytes, size_t n_prompt, size_t n, u
                100.0 * (double)(b.wait_us - a.wait_us) / 1e6 / s, (double)rss_bytes() / 1048576.0);
     }
     free(ids);
-    rig_close(&r);
+    loaded_close(&r);
 }
 
 struct asked {
@@ -289,7 +288,7 @@ static int read_args(int argc, char **argv, struct asked *a)
 
             a->timed = true;
             if (strcmp(argv[++i], "all") != 0 && units_parse_size(argv[i], &size, &err) < 0)
-                rig_die(argv[i], &err);
+                die("%s: %s", argv[i], err.text);
             a->bytes = size;
         } else {
             fprintf(stderr, "check_stream: no option '%s'\n", argv[i]);

@@ -35,7 +35,7 @@ struct family {
     unsigned modes; /* of placement, one bit each, that were met */
 };
 
-static uint64_t embedding(struct rig *r)
+static uint64_t embedding(struct loaded *r)
 {
     struct model_info info;
     struct err err = {0};
@@ -48,7 +48,7 @@ static uint64_t embedding(struct rig *r)
         ids[i] = rig_id_at(r, i);
     x = XNEW_ARRAY(float, info.n_embd);
     if (model_embed(r->m, ids, N_EMBEDDED, NULL, x, &err) < 0)
-        rig_die("an embedding", &err);
+        die("an embedding: %s", err.text);
     h = hash_bytes_seed(x, info.n_embd * sizeof *x, 0);
     free(x);
     return h;
@@ -66,7 +66,7 @@ static void count(struct family *f, const char *how, uint64_t got, struct ways *
            (unsigned long long)f->want);
 }
 
-static void note_mode(struct family *f, const struct rig *r)
+static void note_mode(struct family *f, const struct loaded *r)
 {
     struct residency_stats s;
 
@@ -75,7 +75,7 @@ static void note_mode(struct family *f, const struct rig *r)
 }
 
 /* As it is now. */
-static void check_ways(struct family *f, struct rig *r, const char *how, struct ways *ways)
+static void check_ways(struct family *f, struct loaded *r, const char *how, struct ways *ways)
 {
     note_mode(f, r);
     for (size_t i = 0; i < ARRAY_LEN(batches); i++) {
@@ -90,33 +90,34 @@ static void check_ways(struct family *f, struct rig *r, const char *how, struct 
     }
 }
 
-static void check_cut(struct family *f, struct rig *r, const char *how, size_t bytes,
+static void check_cut(struct family *f, struct loaded *r, const char *how, size_t bytes,
                       struct ways *ways)
 {
     struct err err = {0};
 
     if (model_resize(r->m, bytes, &err) < 0)
-        rig_die(f->family, &err);
+        die("%s: %s", f->family, err.text);
     check_ways(f, r, how, ways);
 }
 
 /* Loaded into less memory than all of it takes, and the least that it can be cut to. */
 static void check_floor(struct family *f, struct ways *ways)
 {
-    struct rig r = rig_open(f->path, &f->options, 0, 1);
+    struct loaded r = loaded_open(f->path, &f->options, &(struct loaded_how){.threads = 1});
     struct model_plan p;
     struct err err = {0};
 
     if (model_plan(r.m, &f->options, r.cpu.ops, r.cpu.be, SIZE_MAX, &p, &err) < 0)
-        rig_die(f->family, &err);
-    rig_close(&r);
-    r = rig_open(f->path, &f->options, p.floor, 1);
+        die("%s: %s", f->family, err.text);
+    loaded_close(&r);
+    r = loaded_open(f->path, &f->options, &(struct loaded_how){.threads = 1, .bytes = p.floor});
     check_ways(f, &r, "loaded at the floor", ways);
     check_cut(f, &r, "cut there", model_floor_bytes(r.m), ways);
-    rig_close(&r);
+    loaded_close(&r);
 }
 
-static void check_cuts(struct family *f, struct rig *r, size_t floor, size_t all, struct ways *ways)
+static void check_cuts(struct family *f, struct loaded *r, size_t floor, size_t all,
+                       struct ways *ways)
 {
     check_cut(f, r, "half", (floor + all) / 2, ways);
     check_cut(f, r, "1.1 floor", MIN(floor + floor / 10, all), ways);
@@ -128,7 +129,7 @@ static void check_cuts(struct family *f, struct rig *r, size_t floor, size_t all
 
 static void check_file(struct family *f, bool all_ways, struct ways *ways)
 {
-    struct rig r = rig_open(f->path, &f->options, 0, 1);
+    struct loaded r = loaded_open(f->path, &f->options, &(struct loaded_how){.threads = 1});
     size_t floor = model_floor_bytes(r.m), all = model_held_bytes(r.m);
     struct model_info info;
 
@@ -140,7 +141,7 @@ static void check_file(struct family *f, bool all_ways, struct ways *ways)
     check_ways(f, &r, "all", ways);
     if (all_ways)
         check_cuts(f, &r, floor, all, ways);
-    rig_close(&r);
+    loaded_close(&r);
     check_floor(f, ways);
 }
 

@@ -1,53 +1,18 @@
 /* A model in a budget; see stream_rig.h. */
 #include "tests/stream/stream_rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "common/alloc.h"
 #include "common/hash.h"
 
-void rig_die(const char *what, const struct err *err)
-{
-    fprintf(stderr, "check_stream: %s: %s\n", what, err->text);
-    exit(1);
-}
-
-struct rig rig_open(const char *path, const struct model_options *o, size_t bytes, unsigned threads)
-{
-    struct rig r = {.cpu = cpu_backend_open(threads, NULL), .ledger = ledger_create()};
-    struct model_info info;
-    struct err err = {0};
-
-    if (bytes && ledger_set_budget(r.ledger, POOL_RAM, bytes, &err) < 0)
-        rig_die(path, &err);
-    if (model_open(path, &r.m, &err) < 0 ||
-        model_load(r.m, o, r.ledger, r.cpu.ops, r.cpu.be, NULL, NULL, NULL, &err) < 0)
-        rig_die(path, &err);
-    model_info(r.m, &info);
-    r.n_vocab = info.n_vocab;
-    return r;
-}
-
-void rig_close(struct rig *r)
-{
-    model_close(r->m);
-    if (ledger_used(r->ledger, POOL_RAM) != 0)
-        rig_die("the ledger is not back at its start", &(struct err){0});
-    ledger_destroy(r->ledger);
-    cpu_backend_close(&r->cpu);
-}
-
-int32_t rig_id_at(const struct rig *r, size_t i)
+int32_t rig_id_at(const struct loaded *r, size_t i)
 {
     return (int32_t)((i * 37 + 11) % r->n_vocab);
 }
 
-uint64_t rig_digest(struct rig *r, size_t n, size_t batch, uint64_t h)
+uint64_t rig_digest(struct loaded *r, size_t n, size_t batch, uint64_t h)
 {
     int32_t ids[64], rows[64];
     size_t at = sequence_length(model_sequence(r->m)), end = at + n;
-    struct err err = {0};
 
     while (at < end) {
         size_t k = MIN(MIN(batch, end - at), model_n_batch(r->m));
@@ -57,8 +22,7 @@ uint64_t rig_digest(struct rig *r, size_t n, size_t batch, uint64_t h)
             ids[i] = rig_id_at(r, at + i);
             rows[i] = (int32_t)i;
         }
-        if (model_eval(r->m, ids, k, rows, k, NULL, &logits, &err) < 0)
-            rig_die("a batch", &err);
+        logits = must_eval(r->m, ids, k, rows, k);
         for (size_t i = 0; i < k; i++)
             h = hash_bytes_seed(logits + i * r->n_vocab, r->n_vocab * sizeof *logits, h);
         at += k;
@@ -66,7 +30,7 @@ uint64_t rig_digest(struct rig *r, size_t n, size_t batch, uint64_t h)
     return h;
 }
 
-uint64_t rig_digest_live(struct rig *r, size_t all, size_t n, struct ways *ways)
+uint64_t rig_digest_live(struct loaded *r, size_t all, size_t n, struct ways *ways)
 {
     size_t floor = model_floor_bytes(r->m);
     const size_t steps[] = {all, (floor + all) / 2, floor, (floor + 2 * all) / 3, all, floor, all};
@@ -77,7 +41,7 @@ uint64_t rig_digest_live(struct rig *r, size_t all, size_t n, struct ways *ways)
         size_t from = n * i / ARRAY_LEN(steps), to = n * (i + 1) / ARRAY_LEN(steps);
 
         if (model_resize(r->m, steps[i], &err) < 0)
-            rig_die("resize", &err);
+            die("resize: %s", err.text);
         if (model_held_bytes(r->m) > steps[i] ||
             ledger_used(r->ledger, POOL_RAM) != model_held_bytes(r->m))
             ways->failed++;

@@ -1,8 +1,9 @@
 /* See cpu_backend.h. */
 #include "tests/support/cpu_backend.h"
 
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "tests/support/die.h"
 
 struct cpu_backend cpu_backend_open(unsigned threads, const char *tier)
 {
@@ -14,10 +15,8 @@ struct cpu_backend cpu_backend_open(unsigned threads, const char *tier)
     struct device dev;
     struct err err = {0};
 
-    if (!c.ops || c.ops->probe(&dev, 1, &err) < 1 || c.ops->open(&dev, &options, &c.be, &err) < 0) {
-        fprintf(stderr, "cpu_backend: %s\n", err.text);
-        exit(1);
-    }
+    if (!c.ops || c.ops->probe(&dev, 1, &err) < 1 || c.ops->open(&dev, &options, &c.be, &err) < 0)
+        die("no CPU backend: %s", err.text);
     return c;
 }
 
