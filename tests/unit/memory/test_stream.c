@@ -245,7 +245,7 @@ START_TEST(staging_is_an_eighth_within_two_bounds)
 {
     ck_assert_uint_eq(stream_staging_bytes(0), 2 * STREAM_BLOCK);
     ck_assert_uint_eq(stream_staging_bytes(40 * STREAM_BLOCK), 5 * STREAM_BLOCK);
-    ck_assert_uint_eq(stream_staging_bytes(UINT64_MAX), 16 * STREAM_BLOCK);
+    ck_assert_uint_eq(stream_staging_bytes(UINT64_MAX), 8 * STREAM_BLOCK);
 }
 END_TEST
 
