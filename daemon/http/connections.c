@@ -84,9 +84,9 @@ static void write_error(int status, struct str *out)
 }
 
 /*
- * evhttp answers what it refuses by itself (a body that is too large, a broken
- * request line) with a small HTML page that no hook can change.  rnbd never
- * sends HTML, so a page that begins and ends like one is evhttp's.
+ * evhttp answers what it refuses by itself (a broken request line) with a small
+ * HTML page that no hook can change.  Where no request of ours is being answered
+ * such a page is evhttp's; its last line tells that it is whole.
  */
 static void replace_error_page(struct evbuffer *b)
 {
@@ -124,9 +124,11 @@ static void charge_output(struct connection *c, size_t len)
 
 static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
 {
-    if (info->n_added)
+    struct connection *c = arg;
+
+    if (info->n_added && c->state != CONNECTION_ANSWERING)
         replace_error_page(b);
-    charge_output(arg, evbuffer_get_length(b));
+    charge_output(c, evbuffer_get_length(b));
 }
 
 /* -- states ------------------------------------------------------------------------------------------- */
@@ -143,9 +145,16 @@ static void discharge(struct connection *c)
     c->charged = c->n_read = 0;
 }
 
+/* The sweep, woken at once, says why. */
+static void refuse(struct connection *c, const struct err *error)
+{
+    c->refused = xmemdup(error, sizeof *error);
+    event_active(c->http->sweep, EV_TIMEOUT, 0);
+}
+
 /*
  * evhttp keeps a body in memory until it is complete: each step of it is asked
- * of the ledger.  The sweep, woken at once, says what was refused.
+ * of the ledger.
  */
 static void charge(struct connection *c)
 {
@@ -157,20 +166,32 @@ static void charge(struct connection *c)
         c->charged = c->n_read;
         return;
     }
-    c->refused = XNEW(struct err);
-    *c->refused = err;
-    event_active(c->http->sweep, EV_TIMEOUT, 0);
+    refuse(c, &err);
+}
+
+static void check_length(struct connection *c, struct evbuffer *b, size_t n)
+{
+    struct err err;
+
+    announce_feed(&c->announce, b, n);
+    if (c->announce.body <= c->http->opt.body_max_bytes || c->refused)
+        return;
+    err_set(&err, kind_of(413), "%s", sentence_of(413));
+    refuse(c, &err);
 }
 
 static void on_input(struct evbuffer *b, const struct evbuffer_cb_info *info, void *arg)
 {
     struct connection *c = arg;
 
-    if (info->n_added && c->state == CONNECTION_IDLE)
+    if (info->n_added && c->state == CONNECTION_IDLE) {
         set_state(c, CONNECTION_READING);
+        announce_begin(&c->announce);
+    }
     if (c->state != CONNECTION_READING || info->n_added == 0)
         return;
     c->n_read += info->n_added;
+    check_length(c, b, info->n_added);
     charge(c);
     /* A client that is still sending would not see an answer on a closed connection. */
     if (c->refused)

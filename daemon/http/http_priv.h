@@ -13,6 +13,17 @@
 #include "daemon/http/http.h"
 #include "daemon/openai/openai.h"
 
+/* What a request's head says of its body (announce.c). */
+struct announce {
+    enum { ANNOUNCE_OVER, ANNOUNCE_FIRST, ANNOUNCE_HEADERS } state;
+    char line[64]; /* the begin of one */
+    size_t len;
+    uint64_t body; /* bytes; 0: it does not say */
+};
+void announce_begin(struct announce *a);
+/* The last n bytes of b have been added. */
+void announce_feed(struct announce *a, struct evbuffer *b, size_t n);
+
 /*
  * One accepted connection.  evhttp tells nobody when it drops one, so a
  * connection is known by its descriptor and the inode behind it: once they no
@@ -25,7 +36,8 @@ struct connection {
     int64_t since_ms; /* of the state below */
     enum { CONNECTION_IDLE, CONNECTION_READING, CONNECTION_ANSWERING } state;
     struct http *http;
-    size_t n_read;       /* bytes of the request that is being read */
+    size_t n_read; /* bytes of the request that is being read */
+    struct announce announce;
     size_t charged;      /* of those, in the ledger */
     size_t charged_out;  /* of what is not sent yet, in the ledger */
     bool overfull;       /* that has no room: the sweep closes it */

@@ -26,7 +26,14 @@ shape(send_raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 9000 +
 shape(send_raw(b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\n\r\n"), 400)
 shape(send_raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X%d: y\r\n" % i for i in range(2000)) + b"\r\n"), 400)
 shape(send_raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n" + b"x" * 200000), 413)
-shape(send_raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n"), 413) if False else None
+shape(send_raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n"), 413)
+with connect() as s:
+    for piece in [b"POST /v1/compl", b"etions HTTP/1.1\r\nHost: localhost\r\nConte", b"nt-length:  10", b"2401\r\n"]:
+        s.sendall(piece)
+        time.sleep(0.05)
+    shape(read_all(s), 413)
+inner = b'{"model": "tiny", "max_tokens": 1, "prompt": "a"\n}\nContent-Length: 99999999\n'
+shape(send_raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(inner) + inner), 400)
 for line in [b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"BREW / HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"GET / HTTP/1.1\r\nbroken header\r\n\r\n",
              b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: -5\r\n\r\n", b"POST /v1/completions HTTP/1.1\r\nContent-Length: abc\r\n\r\n",
              b"POST /v1/completions HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", b"GET http://[ HTTP/1.1\r\n\r\n", b"\r\n\r\n", b"\0" * 50, b"GET / HTTP/1.1\nHost: localhost\n\n",
