@@ -20,7 +20,7 @@ enum thread_role { THREAD_NONE, THREAD_LOOP, THREAD_ENGINE, THREAD_TEAM, THREAD_
 void thread_take_role(enum thread_role role, const char *name);
 enum thread_role thread_role(void);
 
-/* Starts a thread with all signals blocked and free of the caller's pins.  Returns 0 or an errno value. */
+/* A thread with all signals blocked and free of the caller's pins.  Returns 0 or an errno value. */
 int thread_start(pthread_t *ret_thread, void *(*run)(void *), void *arg);
 
 /*

@@ -147,7 +147,7 @@ static int check_positions(const struct op_run *run, size_t end, struct err *err
                    run->pos + run->rows, end);
 }
 
-/* The chunks that a batch touches of what it stores or sees, of a window or all, must be in the cache at once. */
+/* Chunks that a batch stores or sees, of a window or all, must be in the cache at once. */
 static int fits_cache(const struct op *op, int src, const struct op_run *run, size_t window,
                       size_t group, struct err *err)
 {

@@ -168,7 +168,7 @@ void output_begin(struct output *o, unsigned choice)
     begin_split(o);
     detok_clear(&o->detok);
     if (o->tokenizer)
-        detok_init(&o->detok, o->tokenizer, false);
+        detok_init(&o->detok, o->tokenizer);
     if (o->split) {
         o->detok.shows = shows;
         o->detok.shows_arg = o->task->work.slot->chat;

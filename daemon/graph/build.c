@@ -88,16 +88,15 @@ static void put_weight(struct node *n, int i, const struct graph_weight *w)
     n->src[i] = (struct ref){REF_WEIGHT, w->id, w->offset};
 }
 
-struct graph_weight graph_weight_part(const struct graph_weight *w, size_t from, size_t n)
+struct graph_weight graph_weight_rows(const struct graph_weight *w, size_t from, size_t n)
 {
     struct graph_weight part = *w;
-    int dim = w->t.n[1] == 1 ? 0 : 1;
 
     if (!w->t.fmt)
         return part;
-    assert(n && from + n <= w->t.n[dim] && (dim == 1 || w->t.fmt->block_elems == 1));
-    part.t.n[dim] = n;
-    part.offset += from * w->t.stride[dim];
+    assert(n && from + n <= w->t.n[1]);
+    part.t.n[1] = n;
+    part.offset += from * w->t.stride[1];
     return part;
 }
 
@@ -118,7 +117,9 @@ struct graph_weight graph_weight_columns(const struct graph_weight *w, size_t fr
 {
     struct graph_weight part = *w;
 
-    assert(from + n <= w->t.n[0] && from % w->t.fmt->block_elems == 0);
+    if (!w->t.fmt)
+        return part;
+    assert(n && from + n <= w->t.n[0] && from % w->t.fmt->block_elems == 0);
     part.t.n[0] = n;
     part.offset += format_row_bytes(w->t.fmt, from);
     return part;

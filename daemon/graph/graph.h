@@ -45,10 +45,10 @@ struct graph_weight {
     size_t offset; /* bytes into the extent: a part of a fused tensor */
 };
 
-/* Columns [from, from + n) of a table, whole blocks of its format. */
+/* Rows [from, from + n) of a matrix or of each of a stack; absent stays absent. */
+struct graph_weight graph_weight_rows(const struct graph_weight *w, size_t from, size_t n);
+/* Columns [from, from + n) of a table or elements of a vector, whole blocks of its format; the same. */
 struct graph_weight graph_weight_columns(const struct graph_weight *w, size_t from, size_t n);
-/* Rows [from, from + n) of a matrix or of each of a stack, or elements of a vector; absent stays absent. */
-struct graph_weight graph_weight_part(const struct graph_weight *w, size_t from, size_t n);
 
 struct graph *graph_create(void);
 void graph_destroy(struct graph *g);

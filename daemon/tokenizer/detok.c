@@ -151,9 +151,9 @@ void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, b
         clean_spaces(out, start);
 }
 
-void detok_init(struct detok *d, const struct tokenizer *t, bool show_special)
+void detok_init(struct detok *d, const struct tokenizer *t)
 {
-    *d = (struct detok){.tokenizer = t, .show_special = show_special};
+    *d = (struct detok){.tokenizer = t};
 }
 
 void detok_clear(struct detok *d)
@@ -165,9 +165,8 @@ static bool shows(const struct detok *d, int32_t id)
 {
     const struct tokenizer *t = d->tokenizer;
 
-    return d->show_special ||
-           (d->shows && id >= 0 && (size_t)id < t->n_vocab && (t->attrs[id] & ATTR_CONTROL) &&
-            d->shows(d->shows_arg, tokenizer_text(t, id)));
+    return d->shows && id >= 0 && (size_t)id < t->n_vocab && (t->attrs[id] & ATTR_CONTROL) &&
+           d->shows(d->shows_arg, tokenizer_text(t, id));
 }
 
 void detok_feed(struct detok *d, int32_t id, struct str *out)

@@ -90,12 +90,11 @@ void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, b
 struct detok {
     const struct tokenizer *tokenizer;
     struct str held;
-    bool show_special;
-    /* Which control tokens come out all the same; NULL: none. */
+    /* Which control tokens come out; NULL: none. */
     bool (*shows)(const void *arg, struct view text);
     const void *shows_arg;
 };
-void detok_init(struct detok *d, const struct tokenizer *t, bool show_special);
+void detok_init(struct detok *d, const struct tokenizer *t);
 void detok_clear(struct detok *d);
 void detok_feed(struct detok *d, int32_t id, struct str *out);
 void detok_finish(struct detok *d, struct str *out);

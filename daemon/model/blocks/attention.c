@@ -48,11 +48,11 @@ static void project(struct build *b, int layer, graph_value x, graph_value ret[3
         w[i] = blk_weight(b, layer, names[i]);
         bias[i] = blk_bias(b, layer, names[i]);
         if (fused->t.fmt) {
-            parts[i] = graph_weight_part(fused, at, width[i]);
+            parts[i] = graph_weight_rows(fused, at, width[i]);
             w[i] = &parts[i];
         }
         if (fused_bias->t.fmt) {
-            bias_parts[i] = graph_weight_part(fused_bias, at, width[i]);
+            bias_parts[i] = graph_weight_columns(fused_bias, at, width[i]);
             bias[i] = &bias_parts[i];
         }
     }

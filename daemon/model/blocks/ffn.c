@@ -16,7 +16,7 @@ static void gate_and_up(struct build *b, int layer, graph_value x, enum tensor_n
     bias[1] = blk_bias(b, layer, up);
     if (!w[0]->t.fmt && w[1]->t.n[1] == 2 * n_ff) {
         for (size_t i = 0; i < 2; i++)
-            halves[i] = graph_weight_part(w[1], i * n_ff, n_ff);
+            halves[i] = graph_weight_rows(w[1], i * n_ff, n_ff);
         w[0] = &halves[0];
         w[1] = &halves[1];
     }

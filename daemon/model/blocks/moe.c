@@ -68,8 +68,8 @@ graph_value blk_moe(struct build *b, int layer, graph_value x, const struct blk_
     struct graph_weight gate, up;
 
     if (both->t.fmt) {
-        gate = graph_weight_part(both, 0, b->hp->n_ff_exp);
-        up = graph_weight_part(both, b->hp->n_ff_exp, b->hp->n_ff_exp);
+        gate = graph_weight_rows(both, 0, b->hp->n_ff_exp);
+        up = graph_weight_rows(both, b->hp->n_ff_exp, b->hp->n_ff_exp);
         moe.gate = &gate;
         moe.up = &up;
     }

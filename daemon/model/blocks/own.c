@@ -7,7 +7,7 @@
 graph_value blk_own_embedding(struct build *b, int layer)
 {
     size_t n = b->hp->n_embd_layer, at = (size_t)layer * n;
-    struct graph_weight proj = graph_weight_part(blk_weight(b, -1, TENSOR_LAYERS_PROJ), at, n);
+    struct graph_weight proj = graph_weight_rows(blk_weight(b, -1, TENSOR_LAYERS_PROJ), at, n);
     struct graph_weight table = graph_weight_columns(blk_weight(b, -1, TENSOR_LAYERS_EMBD), at, n);
     graph_value x = graph_matmul1(b->g, b->embedded, &proj, NULL);
 

@@ -46,7 +46,7 @@ graph_value blk_time_mix(struct build *b, int layer, graph_value x)
     graph_value before = graph_shift(b->g, x, 0), in[IN_COUNT], gate, bonus, y;
 
     for (size_t i = 0; i < IN_COUNT; i++) {
-        struct graph_weight share = graph_weight_part(&shares, i, 1);
+        struct graph_weight share = graph_weight_rows(&shares, i, 1);
 
         in[i] = graph_lerp_by(b->g, x, before, &share);
     }

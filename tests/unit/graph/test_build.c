@@ -144,6 +144,22 @@ START_TEST(a_mixture_routes_in_f32_and_gives_the_experts_one_quantised_input)
 }
 END_TEST
 
+START_TEST(parts_of_a_weight_are_rows_also_where_there_is_one)
+{
+    struct graph_weight one = weight(FORMAT_q8_0, 256, 1, 1), many = weight(FORMAT_q8_0, 256, 9, 2);
+    struct graph_weight list = weight(FORMAT_f32, 9, 1, 3), absent = {0}, part;
+
+    part = graph_weight_rows(&one, 0, 1);
+    ck_assert(part.t.n[0] == 256 && part.t.n[1] == 1 && part.offset == 0);
+    part = graph_weight_rows(&many, 4, 5);
+    ck_assert(part.t.n[0] == 256 && part.t.n[1] == 5 && part.offset == 4 * 8 * 34);
+    part = graph_weight_columns(&list, 4, 5);
+    ck_assert(part.t.n[0] == 5 && part.t.n[1] == 1 && part.offset == 4 * sizeof(float));
+    ck_assert_ptr_null(graph_weight_rows(&absent, 0, 1).t.fmt);
+    ck_assert_ptr_null(graph_weight_columns(&absent, 0, 1).t.fmt);
+}
+END_TEST
+
 TCase *tcase_graph_build(void)
 {
     TCase *tc = tcase_create("build");
@@ -153,5 +169,6 @@ TCase *tcase_graph_build(void)
     tcase_add_test(tc, an_input_is_quantised_once_for_each_kind_and_again_when_it_was_rotated);
     tcase_add_test(tc, a_sum_with_wanted_rows_cuts_the_other_term_once);
     tcase_add_test(tc, a_mixture_routes_in_f32_and_gives_the_experts_one_quantised_input);
+    tcase_add_test(tc, parts_of_a_weight_are_rows_also_where_there_is_one);
     return tc;
 }

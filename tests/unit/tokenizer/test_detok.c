@@ -99,13 +99,18 @@ START_TEST(the_space_that_encoding_puts_first_is_taken_away_again)
 }
 END_TEST
 
+static bool is_wanted(const void *wanted, struct view text)
+{
+    return view_is(text, wanted);
+}
+
 START_TEST(a_stream_holds_back_what_is_not_yet_a_character)
 {
     struct tokenizer *t = make_bpe("qwen2");
     struct detok d;
     struct str out = {0};
 
-    detok_init(&d, t, false);
+    detok_init(&d, t);
     detok_feed(&d, 0xf0, &out);
     detok_feed(&d, 0x9f, &out);
     detok_feed(&d, 0x98, &out);
@@ -139,7 +144,9 @@ START_TEST(a_stream_continues_a_text_so_its_first_space_stays)
 
     write_spm(&w, spm_more, ARRAY_LEN(spm_more));
     t = make_tokenizer(&w);
-    detok_init(&d, t, true);
+    detok_init(&d, t);
+    d.shows = is_wanted;
+    d.shows_arg = "<t>";
     detok_feed(&d, 259, &out);
     detok_feed(&d, 261, &out);
     ck_assert_str_eq(str_text(&out), " a<t>");
@@ -149,11 +156,6 @@ START_TEST(a_stream_continues_a_text_so_its_first_space_stays)
 }
 END_TEST
 
-static bool is_wanted(const void *wanted, struct view text)
-{
-    return view_is(text, wanted);
-}
-
 START_TEST(a_stream_shows_those_control_tokens_that_are_asked_for)
 {
     struct tokenizer *t = make_bpe("qwen2");
@@ -162,7 +164,7 @@ START_TEST(a_stream_shows_those_control_tokens_that_are_asked_for)
 
     for (int wanted = 0; wanted < 2; wanted++) {
         str_truncate(&out, 0);
-        detok_init(&d, t, false);
+        detok_init(&d, t);
         d.shows = is_wanted;
         d.shows_arg = wanted ? "<|x|>" : "<|y|>";
         detok_feed(&d, 97, &out);
