@@ -98,7 +98,7 @@ START_TEST(nothing_is_lost_between_threads)
     while (left) {
         struct letter *letter;
 
-        ck_assert(mailbox_wait(m, 20000));
+        ck_assert(mailbox_wait(m, -1));
         while ((letter = mailbox_take(m))) {
             struct note *note = (struct note *)letter;
 
@@ -129,7 +129,7 @@ static void *throw_back(void *arg)
         struct letter *letter = NULL;
 
         while (!letter) {
-            mailbox_wait(p->there, 20000);
+            mailbox_wait(p->there, -1);
             letter = mailbox_take(p->there);
         }
         mailbox_post(p->back, letter);
@@ -146,7 +146,7 @@ START_TEST(a_letter_can_go_to_and_fro_and_wakes_each_side)
     ck_assert_int_eq(thread_start(&thread, throw_back, &p), 0);
     for (int i = 0; i < 1000; i++) {
         mailbox_post(p.there, &note.letter);
-        ck_assert(mailbox_wait(p.back, 20000));
+        ck_assert(mailbox_wait(p.back, -1));
         ck_assert_ptr_eq(mailbox_take(p.back), &note.letter);
     }
     pthread_join(thread, NULL);

@@ -1,9 +1,11 @@
 /* An engine for tests; see rig.h. */
 #include <check.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "common/alloc.h"
@@ -16,6 +18,89 @@
 /* Long enough for a sanitizer on a busy machine; only a failure waits so long. */
 #define PATIENCE_MS 60000
 
+/* One for all rigs, since run() is not told whose it is; a process has one rig at a time. */
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t opened;
+    bool held, stands, pass; /* stands: somebody is in front of it; pass: one may go on */
+    int fd;                  /* readable while somebody stands */
+    const struct backend_ops *behind;
+} gate = {.lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER, .fd = -1};
+
+static void set_stands(bool stands)
+{
+    uint64_t n = 1;
+
+    if (stands != gate.stands)
+        ck_assert_int_eq(stands ? write(gate.fd, &n, sizeof n) : read(gate.fd, &n, sizeof n),
+                         sizeof n);
+    gate.stands = stands;
+}
+
+static int gated_run(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
+                     void *scratch, struct err *err)
+{
+    pthread_mutex_lock(&gate.lock);
+    while (gate.held && !gate.pass) {
+        set_stands(true);
+        pthread_cond_wait(&gate.opened, &gate.lock);
+    }
+    set_stands(false);
+    gate.pass = false;
+    pthread_mutex_unlock(&gate.lock);
+    return gate.behind->run(be, ops, n, run, scratch, err);
+}
+
+static bool gate_stands(void)
+{
+    bool stands;
+
+    pthread_mutex_lock(&gate.lock);
+    stands = gate.stands;
+    pthread_mutex_unlock(&gate.lock);
+    return stands;
+}
+
+static void gate_let_one_pass(void)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.pass = gate.stands;
+    pthread_cond_signal(&gate.opened);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void gate_set(bool held)
+{
+    pthread_mutex_lock(&gate.lock);
+    gate.held = held;
+    gate.pass = false;
+    pthread_cond_broadcast(&gate.opened);
+    pthread_mutex_unlock(&gate.lock);
+}
+
+static void gate_open(struct rig *r)
+{
+    if (gate.fd < 0)
+        gate.fd = eventfd(0, EFD_CLOEXEC);
+    ck_assert_int_ge(gate.fd, 0);
+    gate_set(false);
+    gate.behind = r->cpu.ops;
+    r->ops = *r->cpu.ops;
+    r->ops.run = gated_run;
+}
+
+void rig_hold(struct rig *r)
+{
+    ck_assert_ptr_nonnull(r->e);
+    gate_set(true);
+}
+
+void rig_release(struct rig *r)
+{
+    ck_assert_ptr_nonnull(r->e);
+    gate_set(false);
+}
+
 void rig_open(struct rig *r, size_t n_models, size_t ram, const struct engine_options *opt)
 {
     static char alias[] = "first";
@@ -25,12 +110,13 @@ void rig_open(struct rig *r, size_t n_models, size_t ram, const struct engine_op
 
     log_set_level(LOG_LEVEL_ERROR);
     *r = (struct rig){.cpu = cpu_backend_open(2, NULL), .ledger = ledger_create()};
+    gate_open(r);
     if (ram)
         ck_assert_int_eq(ledger_set_budget(r->ledger, POOL_RAM, ram, &err), 0);
     if (opt)
         o = *opt;
     o.ledger = r->ledger;
-    o.backend_ops = r->cpu.ops;
+    o.backend_ops = &r->ops;
     o.backend = r->cpu.be;
     ck_assert_int_eq(engine_create(&o, &r->e, &err), 0);
     for (size_t i = 0; i < n_models; i++) {
@@ -54,6 +140,7 @@ void rig_open(struct rig *r, size_t n_models, size_t ram, const struct engine_op
 
 void rig_close(struct rig *r)
 {
+    rig_release(r);
     engine_destroy(r->e);
     ck_assert_uint_eq(ledger_used(r->ledger, POOL_RAM), 0);
     ledger_destroy(r->ledger);
@@ -141,6 +228,7 @@ static void on_event(void *arg, const struct event *ev)
     if (ev->kind == EVENT_TEXT && t->at_text && !t->meddled) {
         t->meddled = true;
         t->at_text(t);
+        rig_release(t->rig);
     }
 }
 
@@ -149,17 +237,25 @@ int rig_submit(struct rig *r, struct request *take, struct told *t, struct err *
     void (*at_text)(struct told * t) = t->at_text;
 
     *t = (struct told){.rig = r, .at_text = at_text};
+    if (at_text)
+        rig_hold(r);
     return engine_submit(r->e, take, on_event, t, &t->id, err);
 }
 
-/* One look at the engine's letters, or a short wait for one. */
+/* One look at the engine's letters, or a short wait for one, and one step when it is held. */
 static void turn(struct rig *r, int64_t since_ms)
 {
-    struct pollfd p = {.fd = engine_fd(r->e), .events = POLLIN};
+    struct pollfd p[] = {{.fd = engine_fd(r->e), .events = POLLIN},
+                         {.fd = gate.fd, .events = POLLIN}};
+    bool stood;
 
     ck_assert_msg(clock_ms() - since_ms < PATIENCE_MS, "nothing happens any more");
-    poll(&p, 1, 5);
+    poll(p, ARRAY_LEN(p), 5);
+    /* Asked first: what the engine has posted before it stood there is delivered before it goes on. */
+    stood = gate_stands();
     engine_dispatch(r->e);
+    if (stood)
+        gate_let_one_pass();
 }
 
 void rig_wait(struct rig *r, struct told *t)

@@ -35,7 +35,7 @@ struct told {
     size_t n_logprobs;
     bool offsets_wrong; /* a text_offset was not where its text is */
     float worst_logprob;
-    /* Called at the first text, to meddle with what runs. */
+    /* Called at the first text, to meddle with what runs: the engine is held from submit until it has returned. */
     void (*at_text)(struct told *t);
     bool meddled;
 };
@@ -50,6 +50,7 @@ struct answer {
 
 struct rig {
     struct cpu_backend cpu;
+    struct backend_ops ops; /* the CPU's, with a gate in front of run() */
     struct ledger *ledger;
     struct engine *e;
     int fds[RIG_MAX_MODELS];
@@ -61,6 +62,15 @@ struct rig {
 void rig_open(struct rig *r, size_t n_models, size_t ram, const struct engine_options *opt);
 /* Destroys the engine and sees that the ledger is empty. */
 void rig_close(struct rig *r);
+
+/*
+ * From rig_hold() to rig_release() the engine stands still in front of its next
+ * operation, and goes on by one each time a rig_wait…() finds it there and has
+ * nothing to deliver: what runs cannot end before the test looks, and what was
+ * said to the engine is heard one operation later, whoever is scheduled when.
+ */
+void rig_hold(struct rig *r);
+void rig_release(struct rig *r);
 
 struct request *rig_completion(const char *model, const char *prompt, int64_t max_tokens);
 struct request *rig_chat(const char *model, const char *text, int64_t max_tokens);

@@ -32,7 +32,8 @@ static void done(struct rig *r, int64_t id, struct answer *a)
 
 START_TEST(a_load_shows_progress_and_what_became_of_it)
 {
-    struct load_spec spec = {.target = "m0", .n_ctx = 128, .kv = "q8_0", .ttl_ms = 5000, .pin = -1};
+    struct load_spec spec = {
+        .target = "m0", .n_ctx = 128, .kv = "q8_0", .ttl_ms = 3600000, .pin = -1};
     struct rig r;
     struct answer a;
     struct job_sink sink;
@@ -48,7 +49,7 @@ START_TEST(a_load_shows_progress_and_what_became_of_it)
     ck_assert_int_eq(engine_model(r.e, "m0", &st, &err), 0);
     ck_assert_int_eq(st.state, MODEL_READY);
     ck_assert_str_eq(st.kv, "q8_0");
-    ck_assert(st.until_ms > 0 && st.until_ms <= 5000);
+    ck_assert(st.until_ms > 0 && st.until_ms <= 3600000);
     ck_assert_uint_eq(st.resident_bytes, st.total_bytes);
     answer_clear(&a);
     rig_close(&r);

@@ -186,6 +186,7 @@ START_TEST(force_ends_the_requests_of_a_busy_model_and_unloads_it)
     struct err err;
 
     rig_open(&r, 1, 0, NULL);
+    rig_hold(&r);
     ck_assert_int_eq(rig_submit(&r, rig_completion("m0", "long", -1), &a, &err), 0);
     ck_assert_int_eq(rig_submit(&r, rig_completion("m0", "next", -1), &b, &err), 0);
     rig_wait_state(&r, "m0", MODEL_READY);
@@ -235,12 +236,10 @@ START_TEST(an_idle_model_leaves_also_while_another_works)
 {
     struct rig r;
     struct told t = {.at_text = shorten_the_other};
-    struct request *q = rig_completion("m0", "long", 400);
 
     rig_open(&r, 2, 0, NULL);
     rig_load(&r, "m1");
-    q->n = 2; /* long enough for a test that is not scheduled for a while */
-    rig_run(&r, q, &t);
+    rig_run(&r, rig_completion("m0", "long", 400), &t);
     ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
     ck_assert(t.meddled);
     told_clear(&t);
@@ -403,9 +402,11 @@ START_TEST(requests_of_two_models_that_do_not_fit_together_all_end_well)
     rig_load(&r, "m0");
     each = rig_model_bytes(&r, "m0");
     ck_assert_int_eq(ledger_set_budget(r.ledger, POOL_RAM, each + (1 << 20), &err), 0);
+    rig_hold(&r); /* until all of them wait */
     for (int i = 0; i < 8; i++)
         ck_assert_int_eq(rig_submit(&r, rig_completion(i % 2 ? "m1" : "m0", "x", 2), &t[i], &err),
                          0);
+    rig_release(&r);
     for (int i = 0; i < 8; i++) {
         rig_wait(&r, &t[i]);
         ck_assert_msg(t[i].error.kind == ERR_NONE, "%s", t[i].error.text);

@@ -1,9 +1,9 @@
 /* A hostile template gets an error, soon, and never more than its limits. */
 #include <check.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "common/alloc.h"
-#include "common/clock.h"
 #include "common/str.h"
 #include "tests/unit/template/render_helper.h"
 
@@ -43,13 +43,12 @@ static const char *const hostile[] = {
 
 START_TEST(a_hostile_template_is_stopped)
 {
-    int64_t start = clock_ms();
+    clock_t start = clock(); /* time of the processor: others' work on it does not count */
     struct rendered r;
 
     render(&r, hostile[_i], NULL, NULL, NULL);
     ck_assert_msg(r.r < 0, "'%s' was rendered", hostile[_i]);
-    ck_assert_msg(clock_ms() - start < 8000, "'%s' took %d ms", hostile[_i],
-                  (int)(clock_ms() - start));
+    ck_assert_msg(clock() - start < 8 * CLOCKS_PER_SEC, "'%s' took longer than 8 s", hostile[_i]);
 }
 END_TEST
 
