@@ -1,12 +1,12 @@
 /* Panels and tiles of the formats of 256 weights; see panel_avx2.h. */
-#include "backends/cpu/avx2/panel_avx2.h"
-
-#define SLAB_BLOCKS (PANEL_SLAB / 256)
+#include "backends/cpu/avx2/slabs_avx2.h"
 
 /* Rows that the matrix does not have are zero. */
-static void build_panel(const struct gemm *g, const struct source256 *f, size_t row, size_t from,
-                        size_t blocks, struct panel256 *to)
+static void build_panel(const struct gemm *g, const void *format, size_t row, size_t from,
+                        size_t blocks, void *panels)
 {
+    const struct source256 *f = format;
+    struct panel256 *to = panels;
     struct decoded256 rows[PANEL_ROWS];
 
     for (size_t b = 0; b < blocks; b++, to++) {
@@ -27,9 +27,9 @@ static void build_panel(const struct gemm *g, const struct source256 *f, size_t 
     }
 }
 
-static void build_tile(const struct gemm *g, size_t col, size_t from, size_t blocks,
-                       struct tile256 *to)
+static void build_tile(const struct gemm *g, size_t col, size_t from, size_t blocks, void *tile)
 {
+    struct tile256 *to = tile;
     static const struct act_q8_256 nothing;
 
     for (size_t b = 0; b < blocks; b++, to++) {
@@ -86,40 +86,18 @@ INLINE void tile_product(const struct panel256 *p, const struct tile256 *t, size
     tile_store(out, acc);
 }
 
-static void product(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                    const struct tile_out *out)
+static void product(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, false, out);
 }
 
-static void product_minima(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                           const struct tile_out *out)
+static void product_minima(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, true, out);
 }
 
 void gemm256_avx2(const struct gemm *g, const struct source256 *f)
 {
-    struct panel256 *panels = g->scratch;
-    size_t blocks = g->n / 256, group = PANEL_GROUP * PANEL_ROWS;
-    size_t most = blocks < SLAB_BLOCKS ? blocks : SLAB_BLOCKS; /* in a panel */
-    struct tile256 *tile = (struct tile256 *)(panels + PANEL_GROUP * most);
-
-    for (size_t row = 0; row < g->rows; row += group)
-        for (size_t from = 0; from < blocks; from += SLAB_BLOCKS) {
-            size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
-            size_t end = row + group < g->rows ? row + group : g->rows;
-
-            for (size_t r = row, i = 0; r < end; r += PANEL_ROWS, i++)
-                build_panel(g, f, r, from, n, panels + i * most);
-            for (size_t c = 0; c < g->cols; c += TILE_COLS) {
-                build_tile(g, c, from, n, tile);
-                for (size_t r = row, i = 0; r < end; r += PANEL_ROWS, i++) {
-                    struct tile_out out;
-
-                    tile_out_init(&out, g, r, c, from == 0);
-                    (f->minima ? product_minima : product)(panels + i * most, tile, n, &out);
-                }
-            }
-        }
+    gemm_slabs(g, f, 256, sizeof(struct panel256), build_panel, build_tile,
+               f->minima ? product_minima : product);
 }

@@ -1,7 +1,5 @@
 /* Panels and tiles of the formats of 32 weights; see panel_avx2.h. */
-#include "backends/cpu/avx2/panel_avx2.h"
-
-#define SLAB_BLOCKS (PANEL_SLAB / 32)
+#include "backends/cpu/avx2/slabs_avx2.h"
 
 /* The formats decode eight blocks; the last of a row may be fewer, with nothing behind them to read. */
 static void decode_row(const struct source32 *f, const uint8_t *w, size_t blocks,
@@ -18,9 +16,11 @@ static void decode_row(const struct source32 *f, const uint8_t *w, size_t blocks
 }
 
 /* Rows that the matrix does not have are zero. */
-static void build_panel(const struct gemm *g, const struct source32 *f, size_t row, size_t from,
-                        size_t blocks, struct panel32 *to)
+static void build_panel(const struct gemm *g, const void *format, size_t row, size_t from,
+                        size_t blocks, void *panels)
 {
+    const struct source32 *f = format;
+    struct panel32 *to = panels;
     struct decoded32 rows[PANEL_ROWS];
 
     for (size_t b = 0; b < blocks; b += 8, to += 8) {
@@ -44,9 +44,9 @@ static void build_panel(const struct gemm *g, const struct source32 *f, size_t r
     }
 }
 
-static void build_tile(const struct gemm *g, size_t col, size_t from, size_t blocks,
-                       struct tile32 *to)
+static void build_tile(const struct gemm *g, size_t col, size_t from, size_t blocks, void *tile)
 {
+    struct tile32 *to = tile;
     static const struct act_q8_32 nothing;
 
     for (size_t b = 0; b < blocks; b++, to++) {
@@ -128,52 +128,27 @@ INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t
     tile_store(out, acc);
 }
 
-static void product_one(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                        const struct tile_out *out)
+static void product_one(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, KIND_SCALE, out);
 }
 
-static void product_offset(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                           const struct tile_out *out)
+static void product_offset(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, KIND_OFFSET, out);
 }
 
-static void product_two_scales(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+static void product_two_scales(const void *p, const void *t, size_t blocks,
                                const struct tile_out *out)
 {
     tile_product(p, t, blocks, KIND_TWO_SCALES, out);
 }
 
-typedef void product_fn(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                        const struct tile_out *out);
-
 void gemm32_avx2(const struct gemm *g, const struct source32 *f)
 {
-    product_fn *product = f->two_scales ? product_two_scales
-                          : f->offset   ? product_offset
-                                        : product_one;
-    struct panel32 *panels = g->scratch;
-    size_t blocks = g->n / 32, group = PANEL_GROUP * PANEL_ROWS;
-    size_t most = blocks < SLAB_BLOCKS ? blocks : SLAB_BLOCKS; /* in a panel */
-    struct tile32 *tile = (struct tile32 *)(panels + PANEL_GROUP * most);
+    slab_product_fn *product = f->two_scales ? product_two_scales
+                               : f->offset   ? product_offset
+                                             : product_one;
 
-    for (size_t row = 0; row < g->rows; row += group)
-        for (size_t from = 0; from < blocks; from += SLAB_BLOCKS) {
-            size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
-            size_t end = row + group < g->rows ? row + group : g->rows;
-
-            for (size_t r = row, i = 0; r < end; r += PANEL_ROWS, i++)
-                build_panel(g, f, r, from, n, panels + i * most);
-            for (size_t c = 0; c < g->cols; c += TILE_COLS) {
-                build_tile(g, c, from, n, tile);
-                for (size_t r = row, i = 0; r < end; r += PANEL_ROWS, i++) {
-                    struct tile_out out;
-
-                    tile_out_init(&out, g, r, c, from == 0);
-                    product(panels + i * most, tile, n, &out);
-                }
-            }
-        }
+    gemm_slabs(g, f, 32, sizeof(struct panel32), build_panel, build_tile, product);
 }

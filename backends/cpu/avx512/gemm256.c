@@ -1,9 +1,7 @@
 /* Panels and tiles of the formats of 256 weights; see panel_avx512.h. */
 #include <string.h>
 
-#include "backends/cpu/avx512/panel_avx512.h"
-
-#define SLAB_BLOCKS (PANEL_SLAB / 256)
+#include "backends/cpu/avx512/slabs_avx512.h"
 
 /* -- panels ----------------------------------------------------------------------------------- */
 
@@ -66,9 +64,11 @@ static void put_rows(const struct decoded256 *rows, size_t subs, size_t half, st
 }
 
 /* Rows that the matrix does not have are zero. */
-static void build_panel(const struct gemm *g, const struct source256 *f, size_t row, size_t from,
-                        size_t blocks, struct panel256 *to)
+static void build_panel(const struct gemm *g, const void *format, size_t row, size_t from,
+                        size_t blocks, void *panels)
 {
+    const struct source256 *f = format;
+    struct panel256 *to = panels;
     struct decoded256 rows[16];
 
     for (size_t b = 0; b < blocks; b++)
@@ -172,65 +172,31 @@ INLINE void tile_product(const struct panel256 *p, const struct tile256 *t, size
     tile_store(out, acc[0]);
 }
 
-static void product_8m(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                       const struct tile_out *out)
+static void product_8m(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, 8, true, out);
 }
 
-static void product_16(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                       const struct tile_out *out)
+static void product_16(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, 16, false, out);
 }
 
-static void product_16m(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                        const struct tile_out *out)
+static void product_16m(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, 16, true, out);
 }
 
-static void product_8(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                      const struct tile_out *out)
+static void product_8(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, 8, false, out);
 }
 
-typedef void product_fn(const struct panel256 *p, const struct tile256 *t, size_t blocks,
-                        const struct tile_out *out);
-
-/* All tiles against the panels of one slab of up to PANEL_GROUP * 32 rows. */
-static void slab_product(const struct gemm *g, const struct panel256 *panels, size_t row,
-                         size_t from, size_t blocks, product_fn *product)
-{
-    size_t tile_blocks = g->n / 256;
-
-    for (size_t c = 0; c < g->cols; c += KERNELS_TILE_COLS) {
-        const struct tile256 *t =
-            (const struct tile256 *)g->packed + c / KERNELS_TILE_COLS * tile_blocks + from;
-
-        for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++) {
-            struct tile_out out;
-
-            tile_out_init(&out, g, row + i * PANEL_ROWS, c, from == 0);
-            product(panels + i * blocks, t, blocks, &out);
-        }
-    }
-}
-
 void gemm256_avx512(const struct gemm *g, const struct source256 *f)
 {
-    product_fn *product = f->subs == 8 ? (f->minima ? product_8m : product_8)
-                                       : (f->minima ? product_16m : product_16);
-    struct panel256 *panels = g->scratch;
-    size_t blocks = g->n / 256;
+    slab_product_fn *product = f->subs == 8 ? (f->minima ? product_8m : product_8)
+                                            : (f->minima ? product_16m : product_16);
+    struct slab_sizes z = {256, sizeof(struct panel256), sizeof(struct tile256)};
 
-    for (size_t row = 0; row < g->rows; row += PANEL_GROUP * PANEL_ROWS)
-        for (size_t from = 0; from < blocks; from += SLAB_BLOCKS) {
-            size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
-
-            for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++)
-                build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * n);
-            slab_product(g, panels, row, from, n, product);
-        }
+    gemm_slabs(g, f, z, build_panel, product);
 }

@@ -1,9 +1,7 @@
 /* Panels and tiles of the formats of 32 weights; see panel_avx512.h. */
 #include <string.h>
 
-#include "backends/cpu/avx512/panel_avx512.h"
-
-#define SLAB_BLOCKS (PANEL_SLAB / 32)
+#include "backends/cpu/avx512/slabs_avx512.h"
 
 /* -- panels ----------------------------------------------------------------------------------- */
 
@@ -72,9 +70,11 @@ static void decode_row(const struct source32 *f, const uint8_t *w, size_t blocks
 }
 
 /* Rows that the matrix does not have are zero. */
-static void build_panel(const struct gemm *g, const struct source32 *f, size_t row, size_t from,
-                        size_t blocks, struct panel32 *to)
+static void build_panel(const struct gemm *g, const void *format, size_t row, size_t from,
+                        size_t blocks, void *panels)
 {
+    const struct source32 *f = format;
+    struct panel32 *to = panels;
     struct decoded32 rows[16];
 
     for (size_t b = 0; b < blocks; b += 8) {
@@ -200,60 +200,28 @@ INLINE void tile_product(const struct panel32 *p, const struct tile32 *t, size_t
     tile_store(out, rest[0]);
 }
 
-static void product_one(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                        const struct tile_out *out)
+static void product_one(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, KIND_SCALE, out);
 }
 
-static void product_offset(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                           const struct tile_out *out)
+static void product_offset(const void *p, const void *t, size_t blocks, const struct tile_out *out)
 {
     tile_product(p, t, blocks, KIND_OFFSET, out);
 }
 
-static void product_two_scales(const struct panel32 *p, const struct tile32 *t, size_t blocks,
+static void product_two_scales(const void *p, const void *t, size_t blocks,
                                const struct tile_out *out)
 {
     tile_product(p, t, blocks, KIND_TWO_SCALES, out);
 }
 
-typedef void product_fn(const struct panel32 *p, const struct tile32 *t, size_t blocks,
-                        const struct tile_out *out);
-
-/* All tiles against the panels of one slab of up to PANEL_GROUP * 32 rows. */
-static void slab_product(const struct gemm *g, const struct panel32 *panels, size_t row,
-                         size_t from, size_t blocks, product_fn *product)
-{
-    size_t tile_blocks = g->n / 32;
-
-    for (size_t c = 0; c < g->cols; c += KERNELS_TILE_COLS) {
-        const struct tile32 *t =
-            (const struct tile32 *)g->packed + c / KERNELS_TILE_COLS * tile_blocks + from;
-
-        for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++) {
-            struct tile_out out;
-
-            tile_out_init(&out, g, row + i * PANEL_ROWS, c, from == 0);
-            product(panels + i * blocks, t, blocks, &out);
-        }
-    }
-}
-
 void gemm32_avx512(const struct gemm *g, const struct source32 *f)
 {
-    product_fn *product = f->two_scales ? product_two_scales
-                          : f->offset   ? product_offset
-                                        : product_one;
-    struct panel32 *panels = g->scratch;
-    size_t blocks = g->n / 32;
+    slab_product_fn *product = f->two_scales ? product_two_scales
+                               : f->offset   ? product_offset
+                                             : product_one;
+    struct slab_sizes z = {32, sizeof(struct panel32), sizeof(struct tile32)};
 
-    for (size_t row = 0; row < g->rows; row += PANEL_GROUP * PANEL_ROWS)
-        for (size_t from = 0; from < blocks; from += SLAB_BLOCKS) {
-            size_t n = blocks - from < SLAB_BLOCKS ? blocks - from : SLAB_BLOCKS;
-
-            for (size_t i = 0; i < PANEL_GROUP && row + i * PANEL_ROWS < g->rows; i++)
-                build_panel(g, f, row + i * PANEL_ROWS, from, n, panels + i * n);
-            slab_product(g, panels, row, from, n, product);
-        }
+    gemm_slabs(g, f, z, build_panel, product);
 }
