@@ -30,7 +30,7 @@ def done():
     sys.exit(1 if findings else 0)
 
 
-def wait_for(what, condition, seconds=10):
+def wait_for(what, condition, seconds=60):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

@@ -63,11 +63,11 @@ one_sentence() {
     [ "$(printf '%s\n' "$1" | wc -l)" -eq 1 ] || fail "not one line: $1"
 }
 
-# wait_for WHAT COMMAND...: tries for 10 s.
+# wait_for WHAT COMMAND...: tries for a minute, which only a failure takes.
 wait_for() {
     local what=$1 i
     shift
-    for ((i = 0; i < 200; i++)); do
+    for ((i = 0; i < 1200; i++)); do
         "$@" >/dev/null 2>&1 && return 0
         sleep 0.05
     done

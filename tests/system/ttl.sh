@@ -6,7 +6,7 @@
 cat >"$T/rnbd.conf" <<C
 [model a]
 file = $TINY
-ttl = 700ms
+ttl = 2s
 [model b]
 file = $TINY
 pin = yes
@@ -16,7 +16,7 @@ file = $TINY
 ttl = 0
 [model slow]
 file = $SLOW
-ctx = 2048
+ctx = 8192
 C
 start
 py <<'P'
@@ -26,7 +26,7 @@ def loaded():
 def chat_on(name, **more):
     return http("POST", "/v1/chat/completions", chat_body(model=name, max_tokens=4, **more))
 
-for name in "abc":
+for name in "bca": # a last: it leaves first
     check(chat_on(name).status == 200, "a request loads " + name)
 check(loaded() == {"a", "b", "c"}, "all three are loaded", loaded())
 wait_for("a to leave", lambda: "a" not in loaded())
@@ -35,14 +35,14 @@ check(loaded() == {"b", "c"}, "the pinned one and the one without a ttl stay", l
 check(chat_on("c", keep_alive="300ms").status == 200, "keep_alive as a text")
 wait_for("c to leave after keep_alive", lambda: "c" not in loaded())
 check(chat_on("c", keep_alive=0).status == 200, "keep_alive 0")
-wait_for("c to leave at once", lambda: "c" not in loaded(), 2)
+wait_for("c to leave at once", lambda: "c" not in loaded())
 check(chat_on("a", keep_alive=-1).status == 200, "keep_alive -1")
-time.sleep(1.2)
+time.sleep(2.5)
 check("a" in loaded(), "keep_alive -1 keeps it", loaded())
 
 # A busy model does not leave by hand without force, and not for another.
 g = Rpc()
-n = g.begin_long(2000)
+n = g.begin_long()
 m = Rpc().call("model.unload", name="slow")
 check(m.get("error", {}).get("code") == -32009, "a busy model is not unloaded", m)
 check("force" in m["error"]["message"], "the error says what to do", m)
