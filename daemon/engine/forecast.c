@@ -35,14 +35,19 @@ double forecast_even_hits(size_t n_slots, size_t n_units, size_t n_experts, size
     return even + (1 - even) * REUSE * fmin(1, quota / (double)n_used);
 }
 
-uint64_t forecast_formats(const struct model_work *w)
+struct gauge_wants forecast_wants(const struct model_work *w, struct gauge_mixture *mixtures)
 {
-    uint64_t bits = (uint64_t)1 << w->head;
+    struct gauge_wants want = {.formats = (uint64_t)1 << w->head,
+                               .cache = format_id_of(w->kv),
+                               .mixtures = mixtures,
+                               .n_mixtures = w->n_mixtures};
 
     for (int f = 0; f < FORMAT_COUNT; f++)
-        if (w->dense[f] > 0 || w->experts[f] > 0)
-            bits |= (uint64_t)1 << f;
-    return bits;
+        if (w->dense[f] + w->wanted[f] > 0)
+            want.formats |= (uint64_t)1 << f;
+    for (size_t i = 0; i < w->n_mixtures; i++)
+        mixtures[i] = w->mixtures[i].kind;
+    return want;
 }
 
 /* -- what is computed --------------------------------------------------------------------- */
@@ -66,38 +71,91 @@ static double seconds(const struct gauge *g, const double bytes[FORMAT_COUNT], d
     return s;
 }
 
+/* Of a cache, what a row sees that has that many positions before it. */
+static double span_bytes(const struct model_span *s, double depth)
+{
+    return s->bytes * (s->reach ? fmin(depth, (double)s->reach) : depth);
+}
+
 /* Keys and values that rows of a batch see, whose middle one has that many positions before it. */
 static double kv_bytes(const struct model_work *w, double depth)
 {
-    return w->kv_bytes * depth + w->kv_window_bytes * fmin(depth, (double)w->window);
+    double sum = 0;
+
+    for (int i = 0; i < SPAN_COUNT; i++)
+        sum += span_bytes(&w->spans[i], depth);
+    return sum;
 }
 
 static double attention_s(const struct forecast_input *in, double depth, double rows)
 {
     const struct model_work *w = in->work;
-    double ram = gauge_ram_rate(in->gauge);
+    double ram = gauge_ram_rate(in->gauge), s = ram > 0 ? 2 * rows * w->state_bytes / ram : 0;
 
-    return gauge_attention_seconds(in->gauge, format_id_of(w->kv), kv_bytes(w, depth),
-                                   rows * (double)w->kv_rows) +
-           (ram > 0 ? 2 * rows * w->state_bytes / ram : 0);
+    for (int i = 0; i < SPAN_COUNT; i++)
+        if (w->spans[i].bytes > 0)
+            s += gauge_attention_seconds(in->gauge, format_id_of(w->kv),
+                                         span_bytes(&w->spans[i], depth),
+                                         rows * (double)w->spans[i].rows);
+    return s;
 }
 
-/* Different experts that rows choose in a layer, as a share of all, where the choice is even. */
-static double touched(const struct model_work *w, double rows)
+/* How likely a row chooses expert e of a layer, the most wanted first. */
+static double chosen(const struct forecast_input *in, size_t e)
 {
-    return 1 - pow(1 - (double)w->n_used / (double)w->n_experts, rows);
+    return in->chosen ? fmin(fmax(in->chosen[e], 0), 1)
+                      : (double)in->work->n_used / (double)in->work->n_experts;
 }
 
-static double experts_s(const struct forecast_input *in, double rows)
+/* Different experts of a layer that rows choose, from the most wanted but n on. */
+static double touched(const struct forecast_input *in, double rows, size_t from)
+{
+    double n = 0;
+
+    for (size_t e = from; e < in->work->n_experts; e++)
+        n += 1 - pow(1 - chosen(in, e), rows);
+    return n;
+}
+
+/* A layer's experts, all there. */
+static double layer_s(const struct forecast_input *in, const struct gauge_mixture *kind,
+                      double rows)
+{
+    double s = 0;
+
+    if (rows <= 1)
+        return rows * kind->n_used * gauge_expert_seconds(in->gauge, kind, 1);
+    for (size_t e = 0; e < in->work->n_experts; e++) {
+        double p = chosen(in, e), share = 1 - pow(1 - p, rows);
+
+        if (share > 0)
+            s += share * gauge_expert_seconds(in->gauge, kind, fmax(rows * p / share, 1));
+    }
+    return s;
+}
+
+/* wanted: rows whose logits are. */
+static double experts_s(const struct forecast_input *in, double rows, double wanted)
 {
     const struct model_work *w = in->work;
-    double share, each;
+    double s = 0;
 
-    if (!w->n_experts)
-        return 0;
-    share = touched(w, rows);
-    each = rows * (double)w->n_used / ((double)w->n_experts * share);
-    return share * seconds(in->gauge, w->experts, fmax(each, 1));
+    for (size_t i = 0; i < w->n_mixtures; i++) {
+        const struct model_work_mixture *m = &w->mixtures[i];
+
+        s += (double)(m->n_layers - m->n_wanted) * layer_s(in, &m->kind, rows) +
+             (double)m->n_wanted * layer_s(in, &m->kind, wanted);
+    }
+    return s;
+}
+
+static size_t units_wanted(const struct model_work *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->n_mixtures; i++)
+        n += w->mixtures[i].n_wanted;
+    return n;
 }
 
 /* -- what is read --------------------------------------------------------------------------- */
@@ -141,7 +199,7 @@ static struct forecast_tiers tiers_at(const struct forecast_input *in, double de
     double hit = whole ? 1 : in->hit_rate, chosen = chosen_bytes(w);
 
     return (struct forecast_tiers){
-        .resident = sum(w->dense) + w->head_bytes - stream,
+        .resident = sum(w->dense) + sum(w->wanted) + w->head_bytes - stream,
         .streamed = stream,
         .expert_hits = chosen * hit,
         .expert_misses = chosen * (1 - hit),
@@ -158,11 +216,11 @@ static double decode_at(const struct forecast_input *in, double depth,
     double ram = gauge_ram_rate(in->gauge), missed = t->expert_misses;
     double dense_s, hits_s, rest_s, io, stream;
 
-    dense_s = seconds(in->gauge, w->dense, 1) +
+    dense_s = seconds(in->gauge, w->dense, 1) + seconds(in->gauge, w->wanted, 1) +
               gauge_seconds(in->gauge, w->head, w->head_bytes, 1) + attention_s(in, depth, 1);
-    hits_s = experts_s(in, 1);
+    hits_s = experts_s(in, 1, 1);
     s->matrix_s = dense_s + hits_s;
-    s->ram_s = (sum(w->dense) + w->head_bytes + chosen_bytes(w) + t->kv) / ram;
+    s->ram_s = (sum(w->dense) + sum(w->wanted) + w->head_bytes + chosen_bytes(w) + t->kv) / ram;
     s->read_bytes = missed + t->streamed;
     s->read_s = read_s(in, s->read_bytes);
     s->wait_s = (double)w->n_ops * in->gauge->op_s;
@@ -177,55 +235,76 @@ static double decode_at(const struct forecast_input *in, double depth,
 
 /* -- prefill -------------------------------------------------------------------------------- */
 
-static double chunk(const struct forecast_input *in, double rows, double depth,
+/* Of experts, what a chunk reads: those that it chooses and that are not there. */
+static double chunk_misses(const struct forecast_input *in, double rows, double wanted)
+{
+    const struct model_work *w = in->work;
+    double quota, each, n;
+    size_t n_wanted = units_wanted(w);
+
+    if (!w->n_units || placement_is_whole(in->placement))
+        return 0;
+    quota = fmin((double)in->placement->n_slots / (double)w->n_units, (double)w->n_experts);
+    each = sum(w->experts) / (double)(w->n_units * w->n_experts);
+    n = (double)(w->n_units - n_wanted) * touched(in, rows, (size_t)quota) +
+        (double)n_wanted * (wanted > 0 ? touched(in, wanted, (size_t)quota) : 0);
+    return n * each;
+}
+
+static double chunk(const struct forecast_input *in, double rows, double depth, double wanted,
                     struct forecast_side *s)
 {
     const struct model_work *w = in->work;
-    double ram = gauge_ram_rate(in->gauge), bytes = 0, dense_s, experts, wait;
+    double ram = gauge_ram_rate(in->gauge), stream = 0, missed = chunk_misses(in, rows, wanted);
+    double dense_s, experts, wait, io;
 
     dense_s = seconds(in->gauge, w->dense, rows) + attention_s(in, depth, rows);
-    experts = experts_s(in, rows);
+    if (wanted > 0)
+        dense_s += seconds(in->gauge, w->wanted, wanted) +
+                   gauge_seconds(in->gauge, w->head, w->head_bytes, wanted);
+    experts = experts_s(in, rows, wanted);
     dense_s += rows * w->row_bytes * in->gauge->row_byte_s;
     wait = (double)w->n_ops * in->gauge->op_s;
-    if (!placement_is_whole(in->placement)) {
-        double there =
-            w->n_units ? (double)in->placement->n_slots / (double)(w->n_units * w->n_experts) : 1;
-
-        bytes = (double)in->placement->stream_bytes;
-        if (w->n_experts)
-            bytes += sum(w->experts) * touched(w, rows) * (1 - fmin(there, 1));
-    }
+    if (missed > 0)
+        wait += (double)w->n_units * LAYER_WAIT_S;
+    if (!placement_is_whole(in->placement))
+        stream = (double)in->placement->stream_bytes;
     s->matrix_s += dense_s + experts;
-    s->ram_s += (sum(w->dense) + (w->n_experts ? sum(w->experts) * touched(w, rows) : 0)) / ram;
-    s->read_bytes += bytes;
-    s->read_s += read_s(in, bytes);
+    s->ram_s += sum(w->dense) / ram;
+    if (w->n_experts)
+        s->ram_s += sum(w->experts) * touched(in, rows, 0) / (double)w->n_experts / ram;
+    s->read_bytes += stream + missed;
+    s->read_s += read_s(in, stream + missed);
     s->wait_s += wait;
-    return fmax(read_s(in, bytes) / STEADY, dense_s + experts + wait + cpu_s(in, bytes));
+    io = read_s(in, missed);
+    return fmax(read_s(in, stream) / STEADY + io,
+                dense_s + wait + cpu_s(in, stream + missed) + fmax(io, experts));
 }
 
+/* Logits are wanted of its last row. */
 static double prompt(const struct forecast_input *in, double tokens, struct forecast_side *s)
 {
-    const struct model_work *w = in->work;
-    double done = 0, head_s = gauge_seconds(in->gauge, w->head, w->head_bytes, 1), all = head_s;
+    double done = 0, all = 0;
 
     while (done < tokens) {
         double rows = fmin((double)in->n_batch, tokens - done);
 
-        all += chunk(in, rows, done + rows / 2, s);
+        all += chunk(in, rows, done + rows / 2, done + rows < tokens ? 0 : 1, s);
         done += rows;
     }
-    s->matrix_s += head_s;
     return all;
 }
 
 void forecast(const struct forecast_input *in, struct forecast *ret)
 {
     struct forecast f = {.depth = MIN((size_t)FORECAST_DEPTH, in->n_ctx / 2)};
-    bool streams = !placement_is_whole(in->placement);
+    bool streams = !placement_is_whole(in->placement), known = true;
     double s;
 
+    for (size_t i = 0; i < in->work->n_mixtures; i++)
+        known = known && gauge_expert_seconds(in->gauge, &in->work->mixtures[i].kind, 1) > 0;
     f.tiers = tiers_at(in, (double)f.depth);
-    if (!f.depth || !in->n_batch || gauge_ram_rate(in->gauge) <= 0 ||
+    if (!f.depth || !in->n_batch || !known || gauge_ram_rate(in->gauge) <= 0 ||
         (streams && in->drive_rate <= 0)) {
         *ret = f;
         return;

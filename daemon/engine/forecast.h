@@ -1,13 +1,15 @@
 /*
  * forecast - how fast a model will run, from bytes and rates alone.  Pure.
  *
- * Decode, one token: the matrices at the rate of their format at one row, keys
- * and values of the context as matrices of their own, operations at what one
- * costs, and what misses from the drive: layer by layer while the hits are
- * computed, or, for dense weights that stream, all the while.  Prefill, a
- * chunk at a time: the same with as many rows, experts with the rows that fall
- * to each; what streams and the experts that are not there are read once a
- * chunk.
+ * Decode, one token: the matrices at the rate of their format at one row, the
+ * experts of a layer as the operation that they are, keys and values of the
+ * context as matrices of their own, operations at what one costs, and what
+ * misses from the drive: layer by layer while the hits are computed, or, for
+ * dense weights that stream, all the while.  Prefill, a chunk at a time: the
+ * same with as many rows, experts with the rows that fall to each.  What streams
+ * is read once a chunk, all the while; experts that are not there are read when
+ * their layer has chosen, while others of it compute, and the drive rests while
+ * the next layer attends.
  *
  * Any thread.
  */
@@ -28,9 +30,11 @@ struct forecast_input {
     const struct placement *placement;
     const struct gauge *gauge;
     size_t n_ctx, n_batch;
-    double drive_rate;    /* bytes a second; 0: not known */
+    double drive_rate;    /* bytes a second, of all that is read; 0: not known */
     double cpu_s_per_gib; /* of reading */
     double hit_rate;      /* of experts by decode, 0 to 1 */
+    /* [n_experts]: how likely a row chooses the most wanted expert of a layer, the next, …; NULL: all alike */
+    const double *chosen;
 };
 
 /* Of one token of decode, or of the whole prompt. */
@@ -61,5 +65,5 @@ void forecast(const struct forecast_input *in, struct forecast *ret);
 
 /* Of n slots of units × experts, where nothing is known of the routing: as if it were nearly even. */
 double forecast_even_hits(size_t n_slots, size_t n_units, size_t n_experts, size_t n_used);
-/* Formats whose rates it wants, as bits 1 << id. */
-uint64_t forecast_formats(const struct model_work *w);
+/* Rates that it wants; mixtures: where they are put, MODEL_WORK_MIXTURES of them. */
+struct gauge_wants forecast_wants(const struct model_work *w, struct gauge_mixture *mixtures);

@@ -30,6 +30,7 @@ void outlook_destroy(struct outlook *o)
 
 struct hits {
     double rate;
+    double *chosen;   /* as forecast.h; NULL: not known */
     const char *from; /* "even", "recorded", "running" */
     double tokens;
 };
@@ -73,6 +74,20 @@ static bool find_profile(const struct engine *e, const struct job *j, struct cur
            curve_profile_load(e->opt.state_dir, key, (unsigned)o->work.n_experts, ret);
 }
 
+/*
+ * One slot more in a layer is hit as much more often as the expert is chosen
+ * that takes it: the curve's steps are how the choice is spread.
+ */
+static double *chosen_of(const struct curve_profile *p, const struct model_work *w)
+{
+    double *ret = XNEW_ARRAY(double, w->n_experts);
+
+    for (size_t e = 0; e < w->n_experts; e++)
+        ret[e] = (double)w->n_used *
+                 (curve_profile_hits(p, (double)(e + 1)) - curve_profile_hits(p, (double)e));
+    return ret;
+}
+
 static struct hits hits_of(const struct engine *e, const struct job *j)
 {
     const struct outlook *o = j->outlook;
@@ -86,6 +101,7 @@ static struct hits hits_of(const struct engine *e, const struct job *j)
     if (find_profile(e, j, &p, &h.from)) {
         h.rate = curve_profile_hits(&p, (double)o->placement.n_slots / (double)w->n_units);
         h.tokens = p.tokens;
+        h.chosen = chosen_of(&p, w);
         curve_profile_clear(&p);
     } else {
         h.from = "even";
@@ -123,8 +139,8 @@ static bool may_measure(const struct engine *e, const char *what, struct machine
 
 static void know_kernels(struct engine *e, const struct model_work *w, struct machine *m)
 {
-    uint64_t formats = forecast_formats(w);
-    enum format_id cache = format_id_of(w->kv);
+    struct gauge_mixture mixtures[MODEL_WORK_MIXTURES];
+    struct gauge_wants wants = forecast_wants(w, mixtures);
     struct rates *k = &e->worker.rates;
     int64_t began_ms = clock_ms();
     struct err err;
@@ -133,11 +149,11 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
     if (!k->opened)
         gauge_open(&k->gauge, e->opt.state_dir, e->opt.backend_ops, e->opt.backend);
     k->opened = true;
-    if (!gauge_lacks(&k->gauge, formats, cache) || !may_measure(e, "the kernels have", m) ||
+    if (!gauge_lacks(&k->gauge, &wants) || !may_measure(e, "the kernels have", m) ||
         with_staging(e, gauge_staging_bytes(), "the kernels", m) < 0)
         return;
-    r = gauge_measure(&k->gauge, formats, cache, e->opt.state_dir, e->opt.backend_ops,
-                      e->opt.backend, &err);
+    r = gauge_measure(&k->gauge, &wants, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
+                      &err);
     ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes());
     if (r < 0) {
         snprintf(m->why, sizeof m->why, "the kernels cannot be measured: %.200s", err.text);
@@ -232,8 +248,10 @@ static void add_speed(struct engine *e, struct job *j)
                                       .n_batch = o->n_batch,
                                       .drive_rate = m.drive_rate,
                                       .cpu_s_per_gib = m.cpu_s_per_gib,
-                                      .hit_rate = hits.rate},
+                                      .hit_rate = hits.rate,
+                                      .chosen = hits.chosen},
              &f);
+    free(hits.chosen);
     speed = json_pack("{s:I, s:o, s:o, s:o, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
                       side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token",
                       tiers_json(&f.tiers), "ram_mb_per_s",

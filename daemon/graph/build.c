@@ -826,9 +826,22 @@ static bool reads_slices(const struct node *n, int src)
     return n->op.kind == OP_MOE && src >= 3 && src <= 5 && n->op.p.moe.n_expert > 1;
 }
 
+static bool is_wanted(const struct graph *g, const struct node *n)
+{
+    return n->dst[0].kind == REF_VALUE && g->values[n->dst[0].index].out;
+}
+
+bool graph_op_wanted(const struct graph *g, const struct op *op)
+{
+    for (size_t i = 0; i < g->n_nodes; i++)
+        if (&g->nodes[i].op == op)
+            return is_wanted(g, &g->nodes[i]);
+    return false;
+}
+
 void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret)
 {
-    bool *whole = XNEW_ARRAY(bool, n);
+    bool *whole = XNEW_ARRAY(bool, n), *all_rows = XNEW_ARRAY(bool, n);
     size_t n_tables = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -839,6 +852,7 @@ void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret)
 
             if (ref->kind != REF_WEIGHT)
                 continue;
+            all_rows[ref->index] |= !is_wanted(g, &g->nodes[i]);
             if (reads_slices(&g->nodes[i], s))
                 ret[ref->index].n_experts = g->nodes[i].op.p.moe.n_expert;
             else if (reads_token_rows(&g->nodes[i]))
@@ -853,6 +867,8 @@ void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret)
             ret[i] = (struct graph_reading){0};
         /* the executor has one place for rows */
         ret[i].by_row = ret[i].by_row && n_tables == 1;
+        ret[i].wanted = !all_rows[i];
     }
     free(whole);
+    free(all_rows);
 }

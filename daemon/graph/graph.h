@@ -225,10 +225,14 @@ void graph_output(struct graph *g, graph_value x);
 /* For people: the first op of the kind in a layer, as it was built; NULL when the layer has none. */
 const struct op *graph_find_op(const struct graph *g, int layer, enum op_kind kind);
 
+/* Does it work on the rows alone whose logits are wanted? */
+bool graph_op_wanted(const struct graph *g, const struct op *op);
+
 /* How the ops read a weight. */
 struct graph_reading {
     unsigned n_experts; /* 0: whole; else in that many slices, those that a router chooses */
     bool by_row;        /* rows that tokens name, and nothing else */
+    bool wanted;        /* by none but ops on the rows whose logits are wanted */
 };
 /* ret: [n], by extent id. */
 void graph_readings(const struct graph *g, size_t n, struct graph_reading *ret);

@@ -2,81 +2,61 @@
 
 #include "daemon/memory/gauge.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "backends/formats/act.h"
 #include "common/alloc.h"
 #include "common/clock.h"
-#include "common/file.h"
-#include "common/json.h"
-#include "daemon/memory/kept.h"
+#include "daemon/memory/gauge_priv.h"
 
 _Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
 
 #define WIDTH         ((size_t)2048) /* a matrix, as models of some billions have them */
 #define HEIGHT        ((size_t)1024)
-#define WEIGHTS_BYTES ((size_t)64 << 20) /* beyond the caches */
 #define ORDINARY      0x3c /* 1.06 as f16, 0.01 as f32 and bf16, 2^-67 as an exponent alone */
-#define ROWS_MAX      ((size_t)256)
-#define OPS_MAX       ((size_t)128)
 #define HEADS         ((size_t)16)
 #define KV_HEADS      ((size_t)8)
 #define HEAD_DIM      ((size_t)128)
 #define DEPTH         ((size_t)512) /* positions before the first row */
-#define KV_CHUNKS     3             /* of them and of ROWS_MAX more */
+#define KV_CHUNKS     3             /* of them and of GAUGE_ROWS_MAX more */
 #define SMALL_OPS     ((size_t)100)
-#define AT_ONCE       ((size_t)8) /* matrices of a run at one row */
+#define SMALL_SCRATCH ((size_t)4 << 20) /* what they are given of it */
+#define SLIVER        ((size_t)32)      /* rows of a product that is all waiting */
+#define AT_ONCE       ((size_t)8)       /* matrices of a run at one row */
 #define RUNS_MIN      4
 #define RUNS_MAX      200
 #define ENOUGH_US     60000 /* of one point */
-#define STATE_VERSION 1
-#define STATE_MAX     ((size_t)64 << 10)
 
-const size_t gauge_rows[GAUGE_POINTS] = {1, 8, 32, ROWS_MAX};
-
-struct bench {
-    const struct backend_ops *ops;
-    struct backend *be;
-    char *weights; /* WEIGHTS_BYTES */
-    char *rows;    /* in, then out */
-    void *scratch;
-    size_t scratch_bytes;
-};
+const size_t gauge_rows[GAUGE_POINTS] = {1, 8, 32, GAUGE_ROWS_MAX};
 
 static size_t rows_bytes(void)
 {
-    return ROWS_MAX * 2 * WIDTH * sizeof(float);
+    return GAUGE_ROWS_MAX * 2 * WIDTH * sizeof(float);
 }
 
 size_t gauge_staging_bytes(void)
 {
     /* scratch is packed activations and partial sums: never more than the rows four times */
-    return alloc_page_round(WEIGHTS_BYTES) + alloc_page_round(rows_bytes()) +
+    return alloc_page_round(GAUGE_WEIGHTS_BYTES) + alloc_page_round(rows_bytes()) +
            alloc_page_round(4 * rows_bytes());
 }
 
-static struct op product(const struct bench *b, const struct format *f, size_t at)
+static struct op product(const struct gauge_bench *b, const struct format *f, size_t at)
 {
     struct op op = {.kind = OP_MATMUL};
 
     op.p.matmul.n_weights = 1;
     op.p.matmul.act = f->act;
-    op.src[0] = tensor_make(format_of(FORMAT_f32), b->rows, WIDTH, ROWS_MAX, 1, 1);
+    op.src[0] = tensor_make(format_of(FORMAT_f32), b->rows, WIDTH, GAUGE_ROWS_MAX, 1, 1);
     op.src[0].stride[1] = act_row_bytes(f->act, WIDTH);
     op.src[1] = tensor_make(f, b->weights + at, WIDTH, HEIGHT, 1, 1);
-    op.dst[0] = tensor_make(format_of(FORMAT_f32), b->rows + ROWS_MAX * WIDTH * sizeof(float),
-                            HEIGHT, ROWS_MAX, 1, 1);
+    op.dst[0] = tensor_make(format_of(FORMAT_f32), b->rows + GAUGE_ROWS_MAX * WIDTH * sizeof(float),
+                            HEIGHT, GAUGE_ROWS_MAX, 1, 1);
     return op;
 }
 
-/*
- * Seconds for one of these operations, by runs that walk over all of them: the
- * mean, which is what a model gets that runs beside whatever else runs here.
- */
-static int time_ops(const struct bench *b, const struct op *ops, size_t n, size_t at_once,
-                    size_t rows, size_t pos, double *ret_s, struct err *err)
+int gauge_time_ops(const struct gauge_bench *b, const struct op *ops, size_t n, size_t at_once,
+                   size_t rows, size_t pos, double *ret_s, struct err *err)
 {
     struct op_run run = {.rows = rows, .pos = pos, .n_out = rows};
     int64_t spent = 0;
@@ -100,32 +80,32 @@ static int time_ops(const struct bench *b, const struct op *ops, size_t n, size_
     return 0;
 }
 
-static int measure_format(struct gauge *g, const struct bench *b, enum format_id id,
+static int measure_format(struct gauge *g, const struct gauge_bench *b, enum format_id id,
                           struct err *err)
 {
     const struct format *f = format_of(id);
     size_t bytes = format_row_bytes(f, WIDTH) * HEIGHT;
-    size_t most = MIN(WEIGHTS_BYTES / alloc_page_round(bytes), OPS_MAX);
-    struct op ops[OPS_MAX];
+    size_t most = MIN(GAUGE_WEIGHTS_BYTES / alloc_page_round(bytes), GAUGE_OPS_MAX);
+    struct op ops[GAUGE_OPS_MAX];
     int r = 0;
 
     for (size_t i = 0; i < most; i++)
         ops[i] = product(b, f, i * alloc_page_round(bytes));
     if (!most || !b->ops->can(b->be, &ops[0]) ||
-        b->ops->scratch_bytes(b->be, &ops[0], ROWS_MAX) > b->scratch_bytes)
+        b->ops->scratch_bytes(b->be, &ops[0], GAUGE_ROWS_MAX) > b->scratch_bytes)
         return 0;
     for (int p = 0; p < GAUGE_POINTS && r >= 0; p++) {
         size_t at_once = MIN(MAX(AT_ONCE / gauge_rows[p], (size_t)1), most);
         double s = 0;
 
-        r = time_ops(b, ops, most, at_once, gauge_rows[p], 0, &s, err);
+        r = gauge_time_ops(b, ops, most, at_once, gauge_rows[p], 0, &s, err);
         g->seconds[id][p] = s / (double)bytes;
     }
     g->known[id] = r >= 0;
     return r;
 }
 
-static struct op attention(const struct bench *b, const struct format *f, size_t at)
+static struct op attention(const struct gauge_bench *b, const struct format *f, size_t at)
 {
     const struct format *f32 = format_of(FORMAT_f32);
     size_t half = format_row_bytes(f, HEAD_DIM) * OP_KV_CHUNK * KV_HEADS * KV_CHUNKS;
@@ -135,219 +115,153 @@ static struct op attention(const struct bench *b, const struct format *f, size_t
     op.p.attention.n_kv_heads = (unsigned)KV_HEADS;
     op.p.attention.head_dim = op.p.attention.v_dim = (unsigned)HEAD_DIM;
     op.p.attention.scale = 0.1F;
-    op.src[0] = tensor_make(f32, b->rows, HEAD_DIM * HEADS, ROWS_MAX, 1, 1);
+    op.src[0] = tensor_make(f32, b->rows, HEAD_DIM * HEADS, GAUGE_ROWS_MAX, 1, 1);
     op.src[1] = tensor_make(f, b->weights + at, HEAD_DIM, OP_KV_CHUNK, KV_HEADS, KV_CHUNKS);
     op.src[2] = tensor_make(f, b->weights + at + half, HEAD_DIM, OP_KV_CHUNK, KV_HEADS, KV_CHUNKS);
-    op.dst[0] = tensor_make(f32, b->rows + ROWS_MAX * WIDTH * sizeof(float), HEAD_DIM * HEADS,
-                            ROWS_MAX, 1, 1);
+    op.dst[0] = tensor_make(f32, b->rows + GAUGE_ROWS_MAX * WIDTH * sizeof(float), HEAD_DIM * HEADS,
+                            GAUGE_ROWS_MAX, 1, 1);
     return op;
 }
 
-static int measure_attention(struct gauge *g, const struct bench *b, enum format_id id,
+static int measure_attention(struct gauge *g, const struct gauge_bench *b, enum format_id id,
                              struct err *err)
 {
     const struct format *f = format_of(id);
     size_t position = 2 * format_row_bytes(f, HEAD_DIM) * KV_HEADS;
     size_t cache = position * OP_KV_CHUNK * KV_CHUNKS;
-    size_t most = MIN(WEIGHTS_BYTES / alloc_page_round(cache), OPS_MAX);
-    size_t middle = DEPTH + ROWS_MAX / 2; /* positions that a row of many sees */
+    size_t most = MIN(GAUGE_WEIGHTS_BYTES / alloc_page_round(cache), GAUGE_OPS_MAX);
+    size_t middle = DEPTH + GAUGE_ROWS_MAX / 2; /* positions that a row of many sees */
     double one = 0, many = 0, group = (double)HEADS / (double)KV_HEADS;
-    struct op ops[OPS_MAX];
+    struct op ops[GAUGE_OPS_MAX];
     int r;
 
     for (size_t i = 0; i < most; i++)
         ops[i] = attention(b, f, i * alloc_page_round(cache));
     if (!most || !b->ops->can(b->be, &ops[0]) ||
-        b->ops->scratch_bytes(b->be, &ops[0], ROWS_MAX) > b->scratch_bytes)
+        b->ops->scratch_bytes(b->be, &ops[0], GAUGE_ROWS_MAX) > b->scratch_bytes)
         return 0;
-    r = time_ops(b, ops, most, MIN(most, AT_ONCE), 1, DEPTH, &one, err);
+    r = gauge_time_ops(b, ops, most, MIN(most, AT_ONCE), 1, DEPTH, &one, err);
     if (r >= 0)
-        r = time_ops(b, ops, most, 1, ROWS_MAX, DEPTH, &many, err);
+        r = gauge_time_ops(b, ops, most, 1, GAUGE_ROWS_MAX, DEPTH, &many, err);
     if (r < 0)
         return r;
     one /= (double)(position * DEPTH);
     many /= (double)(position * middle);
-    g->attention[id][1] = MAX(many - one, 0) / ((double)ROWS_MAX * group - group);
+    g->attention[id][1] = MAX(many - one, 0) / ((double)GAUGE_ROWS_MAX * group - group);
     g->attention[id][0] = MAX(one - g->attention[id][1] * (group - 1), one / 2);
     g->attends[id] = true;
     return 0;
 }
 
-static int measure_rows(const struct bench *b, size_t rows, double *ret_s, struct err *err)
+/*
+ * Operations as a layer has them around a product: a norm, its quantising, the
+ * product (of a sliver of weights, for the threads to meet at) and a sum.
+ */
+static size_t small_ops(const struct gauge_bench *b, bool product_too, struct op ret[4])
+{
+    const struct format *f32 = format_of(FORMAT_f32), *q8 = format_of(FORMAT_q8_0);
+    size_t part = GAUGE_ROWS_MAX * WIDTH * sizeof(float), n = 0;
+    char *at = (char *)b->scratch + SMALL_SCRATCH;
+    struct tensor x = tensor_make(f32, at, WIDTH, GAUGE_ROWS_MAX, 1, 1), y = x, act = x, out = x;
+
+    y.data = at + part;
+    act.data = at + 2 * part;
+    act.stride[1] = act_row_bytes(q8->act, WIDTH);
+    out.data = at + 3 * part;
+    out.n[0] = SLIVER;
+    out.stride[1] = SLIVER * sizeof(float);
+    ret[n] = (struct op){.kind = OP_RMSNORM, .src = {x, x}, .dst = {y}};
+    ret[n].src[1].n[1] = 1;
+    ret[n].p.rmsnorm.eps = 1e-6F;
+    ret[n++].p.rmsnorm.group = WIDTH;
+    ret[n] = (struct op){.kind = OP_QUANTIZE, .src = {y}, .dst = {act}};
+    ret[n++].p.quantize.act = q8->act;
+    if (product_too) {
+        ret[n] = (struct op){.kind = OP_MATMUL, .src = {act}, .dst = {out}};
+        ret[n].src[1] = tensor_make(q8, b->weights, WIDTH, SLIVER, 1, 1);
+        ret[n].p.matmul.n_weights = 1;
+        ret[n++].p.matmul.act = q8->act;
+    }
+    ret[n++] = (struct op){.kind = OP_ADD, .src = {x, y}, .dst = {x}};
+    return n;
+}
+
+static int measure_ops(struct gauge *g, const struct gauge_bench *b, struct err *err)
 {
     struct op ops[SMALL_OPS];
+    double one = 0, many = 0, bytes = 0;
+    size_t n;
+    int r;
 
-    for (size_t i = 0; i < SMALL_OPS; i++) {
-        struct tensor row = tensor_make(format_of(FORMAT_f32), b->rows, HEIGHT, rows, 1, 1);
-
-        ops[i] = (struct op){.kind = OP_RMSNORM};
-        ops[i].p.rmsnorm.eps = 1e-6F;
-        ops[i].p.rmsnorm.group = HEIGHT;
-        ops[i].src[0] = row;
-        ops[i].src[1] = row;
-        ops[i].src[1].n[1] = 1;
-        ops[i].dst[0] = row;
-        ops[i].dst[0].data = b->rows + ROWS_MAX * WIDTH * sizeof(float);
-    }
-    return time_ops(b, ops, SMALL_OPS, rows > 1 ? 1 : SMALL_OPS, rows, 0, ret_s, err);
-}
-
-static int measure_ops(struct gauge *g, const struct bench *b, struct err *err)
-{
-    double one = 0, many = 0;
-    int r = measure_rows(b, 1, &one, err);
-
+    for (size_t i = 0; i < SMALL_OPS; i += 4)
+        small_ops(b, true, ops + i);
+    r = gauge_time_ops(b, ops, SMALL_OPS, SMALL_OPS, 1, 0, &one, err);
+    n = small_ops(b, false, ops);
     if (r >= 0)
-        r = measure_rows(b, ROWS_MAX, &many, err);
+        r = gauge_time_ops(b, ops, n, n, GAUGE_ROWS_MAX, 0, &many, err);
     if (r < 0)
         return r;
+    /* of x six times in and out, and once as it is quantised */
+    bytes = (double)GAUGE_ROWS_MAX *
+            (double)(6 * WIDTH * sizeof(float) + act_row_bytes(format_of(FORMAT_q8_0)->act, WIDTH));
     g->op_s = one;
-    g->row_byte_s = many / (double)(2 * ROWS_MAX * HEIGHT * sizeof(float));
+    g->row_byte_s = many * (double)n / bytes;
     return 0;
-}
-
-/* -- what is kept ------------------------------------------------------------------------ */
-
-static void name_machine(struct gauge *g, const struct backend_ops *ops, struct backend *be)
-{
-    struct str text = {0};
-    struct device d = {0};
-    const char *model = NULL;
-    size_t n = 0;
-
-    ops->describe(be, &d);
-    if (file_read_all("/proc/cpuinfo", (size_t)4 << 20, &text, NULL) >= 0)
-        model = strstr(str_text(&text), "model name");
-    model = model ? strchr(model, ':') : NULL;
-    model = model ? model + 1 + strspn(model + 1, " \t") : "a processor without a name";
-    n = MIN(strcspn(model, "\n"), (size_t)80);
-    snprintf(g->machine, sizeof g->machine, "%.*s, %s", (int)n, model, d.detail);
-    str_clear(&text);
-}
-
-static char *state_path(const char *dir)
-{
-    return xasprintf("%s/kernels.json", dir);
-}
-
-/* One format's figures; what is missing or odd is not known. */
-static bool take_list(const json_t *list, size_t n, double *ret)
-{
-    if (json_array_size(list) != n)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        ret[i] = json_number_value(json_array_get(list, i));
-        if (!(ret[i] >= 0 && ret[i] < 1))
-            return false;
-    }
-    return true;
-}
-
-static json_t *list_of(const double *values, size_t n)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, json_real(values[i]));
-    return list;
-}
-
-static void take(struct gauge *g, const json_t *all)
-{
-    const char *machine = "";
-    const json_t *formats = json_object_get(all, "seconds");
-    const json_t *caches = json_object_get(all, "attention");
-    double op_s = 0, row_byte_s = 0;
-
-    if (!kept_is_fresh(all, STATE_VERSION, GAUGE_KEPT_S) ||
-        json_get_string(all, "machine", &machine, NULL) != 1 || strcmp(machine, g->machine) != 0)
-        return;
-    if (json_get_double(all, "op_s", 1e-9, 1, &op_s, NULL) != 1 ||
-        json_get_double(all, "row_byte_s", 0, 1, &row_byte_s, NULL) != 1)
-        return;
-    g->op_s = op_s;
-    g->row_byte_s = row_byte_s;
-    for (int id = 0; id < FORMAT_COUNT; id++) {
-        const char *name = format_of(id)->name;
-
-        g->known[id] = take_list(json_object_get(formats, name), GAUGE_POINTS, g->seconds[id]);
-        g->attends[id] = take_list(json_object_get(caches, name), 2, g->attention[id]);
-    }
-}
-
-void gauge_open(struct gauge *g, const char *dir, const struct backend_ops *ops, struct backend *be)
-{
-    json_t *all;
-    char *path;
-
-    *g = (struct gauge){0};
-    name_machine(g, ops, be);
-    if (!dir || !*dir)
-        return;
-    path = state_path(dir);
-    all = kept_load(path, STATE_MAX);
-    if (all)
-        take(g, all);
-    json_decref(all);
-    free(path);
-}
-
-static void save(const struct gauge *g, const char *dir)
-{
-    json_t *formats = json_object(), *caches = json_object(), *all;
-    char *path = state_path(dir);
-
-    for (int id = 0; id < FORMAT_COUNT; id++) {
-        const char *name = format_of(id)->name;
-
-        if (g->known[id])
-            json_object_set_new(formats, name, list_of(g->seconds[id], GAUGE_POINTS));
-        if (g->attends[id])
-            json_object_set_new(caches, name, list_of(g->attention[id], 2));
-    }
-    all = json_pack("{s:i, s:I, s:s, s:f, s:f, s:o, s:o}", "version", STATE_VERSION, "at",
-                    (json_int_t)clock_wall_s(), "machine", g->machine, "op_s", g->op_s,
-                    "row_byte_s", g->row_byte_s, "seconds", formats, "attention", caches);
-    kept_save(dir, path, all);
-    free(path);
 }
 
 /* -- the door ---------------------------------------------------------------------------- */
 
-bool gauge_lacks(const struct gauge *g, uint64_t formats, enum format_id cache)
+bool gauge_lacks(const struct gauge *g, const struct gauge_wants *w)
 {
     for (int id = 0; id < FORMAT_COUNT; id++)
-        if (formats >> id & 1 && !g->known[id])
+        if (w->formats >> id & 1 && !g->known[id])
             return true;
-    return g->op_s <= 0 || !g->attends[cache];
+    for (size_t i = 0; i < w->n_mixtures; i++)
+        if (!gauge_find(g, &w->mixtures[i]))
+            return true;
+    return g->op_s <= 0 || !g->attends[w->cache];
 }
 
-int gauge_measure(struct gauge *g, uint64_t formats, enum format_id cache, const char *dir,
+static int measure(struct gauge *g, const struct gauge_wants *w, const struct gauge_bench *b,
+                   struct err *err)
+{
+    int r = g->op_s > 0 ? 0 : measure_ops(g, b, err);
+
+    if (r >= 0 && !g->attends[w->cache])
+        r = measure_attention(g, b, w->cache, err);
+    for (int id = 0; id < FORMAT_COUNT && r >= 0; id++)
+        if (w->formats >> id & 1 && !g->known[id])
+            r = measure_format(g, b, (enum format_id)id, err);
+    for (size_t i = 0; i < w->n_mixtures && r >= 0; i++)
+        if (!gauge_find(g, &w->mixtures[i]))
+            r = gauge_measure_mixture(g, b, &w->mixtures[i], err);
+    return r;
+}
+
+int gauge_measure(struct gauge *g, const struct gauge_wants *w, const char *dir,
                   const struct backend_ops *ops, struct backend *be, struct err *err)
 {
-    struct bench b = {.ops = ops, .be = be, .scratch_bytes = 4 * rows_bytes()};
+    struct gauge_bench b = {
+        .ops = ops, .be = be, .rows_bytes = rows_bytes(), .scratch_bytes = 4 * rows_bytes()};
     int r = 0;
 
-    b.weights = alloc_pages(WEIGHTS_BYTES, 1);
-    b.rows = alloc_pages(rows_bytes(), 1);
+    b.weights = alloc_pages(GAUGE_WEIGHTS_BYTES, 1);
+    b.rows = alloc_pages(b.rows_bytes, 1);
     b.scratch = alloc_pages(b.scratch_bytes, 1);
     if (!b.weights || !b.rows || !b.scratch)
         r = err_set(err, ERR_NOMEM, "the kernel has no %zu bytes to measure the kernels with",
                     gauge_staging_bytes());
-    if (r >= 0) /* pages of its own, and scales that are neither zero nor too small for a float */
-        memset(b.weights, ORDINARY, WEIGHTS_BYTES);
-    if (r >= 0 && g->op_s <= 0)
-        r = measure_ops(g, &b, err);
-    if (r >= 0 && !g->attends[cache])
-        r = measure_attention(g, &b, cache, err);
-    for (int id = 0; id < FORMAT_COUNT && r >= 0; id++)
-        if (formats >> id & 1 && !g->known[id])
-            r = measure_format(g, &b, (enum format_id)id, err);
-    free_pages(b.weights, WEIGHTS_BYTES);
-    free_pages(b.rows, rows_bytes());
+    if (r >= 0) { /* pages of its own, and scales that are neither zero nor too small for a float */
+        memset(b.weights, ORDINARY, GAUGE_WEIGHTS_BYTES);
+        memset(b.rows, ORDINARY, b.rows_bytes);
+        memset(b.scratch, 0, b.scratch_bytes);
+        r = measure(g, w, &b, err);
+    }
+    free_pages(b.weights, GAUGE_WEIGHTS_BYTES);
+    free_pages(b.rows, b.rows_bytes);
     free_pages(b.scratch, b.scratch_bytes);
     if (r >= 0 && dir && *dir)
-        save(g, dir);
+        gauge_save(g, dir);
     return r;
 }
 

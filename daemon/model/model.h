@@ -23,6 +23,7 @@
 #include "backends/backend.h"
 #include "common/err.h"
 #include "daemon/gguf/gguf.h"
+#include "daemon/memory/gauge.h"
 #include "daemon/memory/ledger.h"
 #include "daemon/memory/residency.h"
 #include "daemon/sequence/sequence.h"
@@ -105,18 +106,35 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
                struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err);
 
 /* What the rows of a batch cost: bytes by format, for whoever knows the rates of the machine. */
+#define MODEL_WORK_MIXTURES                                                                        \
+    8 /* kinds of layers with experts; of more, the rest count as the last */
+
+/* What attention of some layers reads of a cache. */
+struct model_span {
+    double bytes; /* of a position */
+    size_t reach; /* positions that a row sees at most; 0: all */
+    size_t rows;  /* query heads that share a key */
+};
+
+enum model_span_kind { SPAN_ALL, SPAN_WINDOW, SPAN_CHOSEN, SPAN_INDEX, SPAN_COUNT };
+
+struct model_work_mixture {
+    struct gauge_mixture kind;
+    size_t n_layers, n_wanted; /* all; those that rows whose logits are wanted meet alone */
+};
+
 struct model_work {
     double dense[FORMAT_COUNT];   /* of matrices that every row meets */
+    double wanted[FORMAT_COUNT];  /* ... and that rows whose logits are wanted meet alone */
     double experts[FORMAT_COUNT]; /* of all experts of all layers */
     double head_bytes;            /* of the matrix that gives logits, in format head */
     enum format_id head;
     size_t n_layers, n_units; /* layers; those of them with experts */
     size_t n_experts, n_used; /* of a layer; 0: none */
+    struct model_work_mixture mixtures[MODEL_WORK_MIXTURES];
+    size_t n_mixtures;
     const struct format *kv;
-    double kv_bytes,
-        kv_window_bytes; /* of a position: layers that see all, and those with a window */
-    size_t window;
-    size_t kv_rows;     /* query heads that share a key */
+    struct model_span spans[SPAN_COUNT];
     double state_bytes; /* recurrent, read and written for every row */
     size_t n_ops;
     double row_bytes; /* of activations, between the ops that are not matrices */

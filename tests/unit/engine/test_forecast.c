@@ -7,6 +7,12 @@ TCase *tcase_engine_forecast(void);
 
 #define MB 1e6
 
+static const struct gauge_mixture kind = {.formats = {FORMAT_q8_0, FORMAT_q8_0, FORMAT_q8_0},
+                                          .width = 2048,
+                                          .ff = 1024,
+                                          .n_experts = 64,
+                                          .n_used = 8};
+
 /* A machine of 10 GB/s and as many rows for nothing as there are; nothing else takes time. */
 static struct gauge machine(void)
 {
@@ -14,6 +20,12 @@ static struct gauge machine(void)
 
     for (int p = 0; p < GAUGE_POINTS; p++)
         g.seconds[FORMAT_q8_0][p] = 1e-10;
+    g.n_mixtures = 1;
+    g.experts[0].mixture = kind;
+    for (int p = 0; p < GAUGE_POINTS; p++) {
+        g.experts[0].rows[p] = 1 << 2 * p;
+        g.experts[0].seconds[p] = 12.5e-4; /* 8000 MB are 640 of them */
+    }
     return g;
 }
 
@@ -23,8 +35,7 @@ static struct model_work dense(void)
                            .head_bytes = 100 * MB,
                            .n_layers = 10,
                            .kv = format_of(FORMAT_f16),
-                           .kv_bytes = 1000,
-                           .kv_rows = 1};
+                           .spans[SPAN_ALL] = {.bytes = 1000, .rows = 1}};
 
     w.dense[FORMAT_q8_0] = 900 * MB;
     return w;
@@ -38,6 +49,8 @@ static struct model_work mixture(void)
     w.n_units = 10;
     w.n_experts = 64;
     w.n_used = 8;
+    w.mixtures[0] = (struct model_work_mixture){.kind = kind, .n_layers = 10};
+    w.n_mixtures = 1;
     return w;
 }
 
@@ -153,6 +166,9 @@ START_TEST(without_a_rate_that_matters_nothing_is_told)
 
     ck_assert_double_eq(tell(&w, &g, &p, 0, 1).decode.per_s, 0);
     ck_assert_double_eq(tell(&w, &unknown, &p, 1e9, 1).prefill.per_s, 0);
+    w = mixture();
+    g.n_mixtures = 0;
+    ck_assert_double_eq(tell(&w, &g, &p, 1e9, 1).decode.per_s, 0);
 }
 END_TEST
 
@@ -167,16 +183,95 @@ START_TEST(even_routing_hits_what_is_there_and_a_little_that_is_chosen_again)
 }
 END_TEST
 
-START_TEST(the_formats_of_all_weights_are_wanted)
+START_TEST(experts_of_a_layer_compute_while_others_of_it_are_read_and_after_what_attends)
 {
+    struct gauge g = machine();
     struct model_work w = mixture();
-    uint64_t bits;
+    struct placement p = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
+    double told;
+
+    w.head_bytes = 0;
+    told = 512 / tell(&w, &g, &p, 4000 * MB / 2, 0).prefill.per_s;
+    /* 4000 MB in 2 s, experts in 0.8 s beside them, the rest in 0.18 s and ten waits */
+    ck_assert_double_eq_tol(told, 2.1825, 1e-3);
+    told = 512 / tell(&w, &g, &p, 4000 * MB / 0.1, 0).prefill.per_s;
+    ck_assert_double_eq_tol(told, 0.9825, 1e-3);
+}
+END_TEST
+
+START_TEST(what_the_wanted_row_alone_meets_costs_a_prompt_next_to_nothing)
+{
+    struct gauge g = machine();
+    struct model_work w = mixture(), last;
+    struct placement p = {.mode = PLACEMENT_ALL};
+    struct forecast before, after;
+
+    for (int i = 0; i < GAUGE_POINTS; i++)
+        g.seconds[FORMAT_q8_0][i] = 1e-10 * (double)gauge_rows[i];
+    last = w;
+    last.dense[FORMAT_q8_0] -= 90 * MB;
+    last.wanted[FORMAT_q8_0] = 90 * MB;
+    last.mixtures[0].n_wanted = 1;
+    before = tell(&w, &g, &p, 0, 1);
+    after = tell(&last, &g, &p, 0, 1);
+    ck_assert_double_eq_tol(after.decode.per_s, before.decode.per_s, 1e-9);
+    /* 90 MB by 512 rows: 4.6 s; a layer's experts but for eight: 0.07 s */
+    ck_assert_double_eq_tol(512 / before.prefill.per_s - 512 / after.prefill.per_s,
+                            90 * MB * 1e-10 * 511 + 0.07, 1e-2);
+}
+END_TEST
+
+START_TEST(a_choice_that_is_not_even_touches_fewer_experts_and_misses_fewer_still)
+{
+    struct gauge g = machine();
+    struct model_work w = mixture();
+    struct placement p = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
+    double chosen[64] = {1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5};
+    struct forecast_input in = {.work = &w,
+                                .placement = &p,
+                                .gauge = &g,
+                                .n_ctx = 4096,
+                                .n_batch = 512,
+                                .drive_rate = 1e9,
+                                .chosen = chosen};
+    struct forecast even = tell(&w, &g, &p, 1e9, 0), f;
+
+    forecast(&in, &f);
+    ck_assert_double_eq(f.prefill.read_bytes, 0);
+    ck_assert_double_lt(f.prefill.matrix_s, even.prefill.matrix_s);
+    chosen[40] = 1; /* as if the most wanted were not those that are there */
+    forecast(&in, &f);
+    ck_assert_double_eq_tol(f.prefill.read_bytes, 8000 * MB / 64, MB);
+}
+END_TEST
+
+START_TEST(a_span_is_read_as_far_as_it_reaches)
+{
+    struct gauge g = machine();
+    struct model_work w = dense();
+    struct placement p = {.mode = PLACEMENT_ALL};
+
+    w.spans[SPAN_WINDOW] = (struct model_span){.bytes = 100, .reach = 128, .rows = 1};
+    w.spans[SPAN_CHOSEN] = (struct model_span){.bytes = 10, .reach = 4096, .rows = 1};
+    ck_assert_double_eq(tell(&w, &g, &p, 0, 1).tiers.kv, 512 * 1000 + 128 * 100 + 512 * 10);
+}
+END_TEST
+
+START_TEST(the_formats_of_matrices_and_the_kinds_of_mixtures_are_wanted)
+{
+    struct gauge_mixture mixtures[MODEL_WORK_MIXTURES];
+    struct model_work w = mixture();
+    struct gauge_wants wants;
 
     w.dense[FORMAT_f32] = 1;
-    w.experts[FORMAT_q6_k] = 1;
-    bits = forecast_formats(&w);
-    ck_assert_uint_eq(bits, (uint64_t)1 << FORMAT_q8_0 | (uint64_t)1 << FORMAT_f32 |
-                                (uint64_t)1 << FORMAT_q6_k);
+    w.wanted[FORMAT_q4_k] = 1;
+    w.experts[FORMAT_q6_k] = 1; /* those are measured as mixtures */
+    wants = forecast_wants(&w, mixtures);
+    ck_assert_uint_eq(wants.formats, (uint64_t)1 << FORMAT_q8_0 | (uint64_t)1 << FORMAT_f32 |
+                                         (uint64_t)1 << FORMAT_q4_k);
+    ck_assert_int_eq(wants.cache, FORMAT_f16);
+    ck_assert_uint_eq(wants.n_mixtures, 1);
+    ck_assert(gauge_mixture_same(&wants.mixtures[0], &kind));
 }
 END_TEST
 
@@ -191,6 +286,11 @@ TCase *tcase_engine_forecast(void)
     tcase_add_test(tc, a_larger_chunk_reads_less_for_a_prompt);
     tcase_add_test(tc, without_a_rate_that_matters_nothing_is_told);
     tcase_add_test(tc, even_routing_hits_what_is_there_and_a_little_that_is_chosen_again);
-    tcase_add_test(tc, the_formats_of_all_weights_are_wanted);
+    tcase_add_test(tc,
+                   experts_of_a_layer_compute_while_others_of_it_are_read_and_after_what_attends);
+    tcase_add_test(tc, what_the_wanted_row_alone_meets_costs_a_prompt_next_to_nothing);
+    tcase_add_test(tc, a_choice_that_is_not_even_touches_fewer_experts_and_misses_fewer_still);
+    tcase_add_test(tc, a_span_is_read_as_far_as_it_reaches);
+    tcase_add_test(tc, the_formats_of_matrices_and_the_kinds_of_mixtures_are_wanted);
     return tc;
 }

@@ -17,6 +17,25 @@ static struct cpu_backend cpu;
 
 #define Q8_0 ((uint64_t)1 << FORMAT_q8_0)
 
+static const struct gauge_mixture mixture = {.formats = {FORMAT_q8_0, FORMAT_q8_0, FORMAT_q4_0},
+                                             .width = 256,
+                                             .ff = 512,
+                                             .n_experts = 16,
+                                             .n_used = 4};
+
+static struct gauge_wants wants(uint64_t formats, enum format_id cache)
+{
+    return (struct gauge_wants){
+        .formats = formats, .cache = cache, .mixtures = &mixture, .n_mixtures = 1};
+}
+
+static bool lacks(const struct gauge *g, uint64_t formats, enum format_id cache)
+{
+    struct gauge_wants w = wants(formats, cache);
+
+    return gauge_lacks(g, &w);
+}
+
 static void set_up(void)
 {
     dir = scratch_make();
@@ -31,12 +50,12 @@ static void tear_down(void)
 
 static struct gauge measured(void)
 {
+    struct gauge_wants w = wants(Q8_0, FORMAT_f16);
     struct gauge g;
     struct err err = {0};
 
     gauge_open(&g, dir, cpu.ops, cpu.be);
-    ck_assert_msg(gauge_measure(&g, Q8_0, FORMAT_f16, dir, cpu.ops, cpu.be, &err) == 0, "%s",
-                  err.text);
+    ck_assert_msg(gauge_measure(&g, &w, dir, cpu.ops, cpu.be, &err) == 0, "%s", err.text);
     return g;
 }
 
@@ -74,22 +93,28 @@ static bool is_known(void)
     struct gauge g;
 
     gauge_open(&g, dir, cpu.ops, cpu.be);
-    return !gauge_lacks(&g, Q8_0, FORMAT_f16);
+    return !lacks(&g, Q8_0, FORMAT_f16);
 }
 
 START_TEST(what_is_measured_is_known_and_kept)
 {
     struct gauge g = measured(), kept;
 
-    ck_assert(!gauge_lacks(&g, Q8_0, FORMAT_f16));
-    ck_assert(gauge_lacks(&g, Q8_0 | (uint64_t)1 << FORMAT_q4_k, FORMAT_f16));
-    ck_assert(gauge_lacks(&g, Q8_0, FORMAT_q8_0));
+    ck_assert(!lacks(&g, Q8_0, FORMAT_f16));
+    ck_assert(lacks(&g, Q8_0 | (uint64_t)1 << FORMAT_q4_k, FORMAT_f16));
+    ck_assert(lacks(&g, Q8_0, FORMAT_q8_0));
     ck_assert_double_gt(gauge_ram_rate(&g), 1e6);
     gauge_open(&kept, dir, cpu.ops, cpu.be);
-    ck_assert(!gauge_lacks(&kept, Q8_0, FORMAT_f16));
+    ck_assert(!lacks(&kept, Q8_0, FORMAT_f16));
     for (int p = 0; p < GAUGE_POINTS; p++)
         ck_assert_double_eq_tol(kept.seconds[FORMAT_q8_0][p], g.seconds[FORMAT_q8_0][p], 1e-15);
     ck_assert_double_eq_tol(kept.row_byte_s, g.row_byte_s, 1e-15);
+    for (double rows = 1; rows < 100; rows *= 3) {
+        double s = gauge_expert_seconds(&g, &mixture, rows);
+
+        ck_assert_double_gt(s, 0);
+        ck_assert_double_eq_tol(gauge_expert_seconds(&kept, &mixture, rows), s, 1e-12);
+    }
 }
 END_TEST
 
@@ -110,18 +135,25 @@ START_TEST(figures_of_another_machine_of_yesterday_or_of_no_sense_are_measured_a
     measured();
     replace("\"q8_0\":[", "\"q8_0\":[-");
     ck_assert(!is_known());
+    measured();
+    replace("\"used\":4", "\"used\":17");
+    ck_assert(!is_known());
+    measured();
+    replace("\"rows\":[1", "\"rows\":[9999");
+    ck_assert(!is_known());
     free(machine);
 }
 END_TEST
 
 START_TEST(without_a_state_folder_nothing_is_kept)
 {
+    struct gauge_wants w = wants(Q8_0, FORMAT_f16);
     struct gauge g;
     char *path = xasprintf("%s/kernels.json", dir);
 
     gauge_open(&g, NULL, cpu.ops, cpu.be);
-    ck_assert_int_eq(gauge_measure(&g, Q8_0, FORMAT_f16, NULL, cpu.ops, cpu.be, NULL), 0);
-    ck_assert(!gauge_lacks(&g, Q8_0, FORMAT_f16));
+    ck_assert_int_eq(gauge_measure(&g, &w, NULL, cpu.ops, cpu.be, NULL), 0);
+    ck_assert(!lacks(&g, Q8_0, FORMAT_f16));
     ck_assert_int_lt(file_read_all(path, 100, &(struct str){0}, NULL), 0);
     free(path);
 }
@@ -145,6 +177,43 @@ START_TEST(between_the_points_time_grows_evenly_and_past_the_last_with_the_rows)
 }
 END_TEST
 
+START_TEST(an_expert_takes_what_lies_between_the_points_and_only_of_its_own_kind)
+{
+    struct gauge g = {.n_mixtures = 1,
+                      .experts[0] = {.mixture = mixture,
+                                     .rows = {1, 8, 32, 32}, /* no room for more than 32 */
+                                     .seconds = {1, 8, 20, 20}}};
+    struct gauge_mixture other = mixture;
+
+    ck_assert_double_eq(gauge_expert_seconds(&g, &mixture, 1), 1);
+    ck_assert_double_eq(gauge_expert_seconds(&g, &mixture, 20), 14);
+    ck_assert_double_eq(gauge_expert_seconds(&g, &mixture, 64), 40);
+    other.ff = 256;
+    ck_assert_double_eq(gauge_expert_seconds(&g, &other, 1), 0);
+}
+END_TEST
+
+START_TEST(experts_too_large_for_the_bench_are_measured_by_a_part_of_them)
+{
+    struct gauge_mixture large = mixture;
+    struct gauge_wants w = {.cache = FORMAT_f16, .mixtures = &large, .n_mixtures = 1};
+    struct gauge g;
+    double small_s, large_s;
+
+    large.width = 2048;
+    large.ff = 16384; /* 89 MB each */
+    large.n_experts = large.n_used = 2;
+    gauge_open(&g, NULL, cpu.ops, cpu.be);
+    ck_assert_int_eq(gauge_measure(&g, &w, NULL, cpu.ops, cpu.be, NULL), 0);
+    large_s = gauge_expert_seconds(&g, &large, 1);
+    large.ff = 1024;
+    ck_assert_int_eq(gauge_measure(&g, &w, NULL, cpu.ops, cpu.be, NULL), 0);
+    small_s = gauge_expert_seconds(&g, &large, 1);
+    ck_assert_double_gt(small_s, 0);
+    ck_assert_double_gt(large_s, small_s);
+}
+END_TEST
+
 START_TEST(attention_takes_a_share_for_every_query)
 {
     struct gauge g = {.attends[FORMAT_f16] = true, .attention[FORMAT_f16] = {2, 0.5}};
@@ -165,6 +234,8 @@ TCase *tcase_memory_gauge(void)
     tcase_add_test(tc, figures_of_another_machine_of_yesterday_or_of_no_sense_are_measured_again);
     tcase_add_test(tc, without_a_state_folder_nothing_is_kept);
     tcase_add_test(tc, between_the_points_time_grows_evenly_and_past_the_last_with_the_rows);
+    tcase_add_test(tc, an_expert_takes_what_lies_between_the_points_and_only_of_its_own_kind);
+    tcase_add_test(tc, experts_too_large_for_the_bench_are_measured_by_a_part_of_them);
     tcase_add_test(tc, attention_takes_a_share_for_every_query);
     return tc;
 }
