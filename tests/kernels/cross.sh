@@ -42,7 +42,7 @@ ops() {
 
 # The widest tier runs every op: its kernels of rows are neon's.  Below it the matrices differ, and dotprod's stand for them.
 { ops i8mm i8mm max; ops dotprod-matmul dotprod cortex-a76 --only MATMUL; } &
-kernels scalar cortex-a53
+# Not the scalar ones: check-kernels holds that C to double precision, and here neon's twins and every op are held to it.
 kernels neon cortex-a53
 kernels dotprod cortex-a76
 kernels i8mm max

@@ -17,7 +17,7 @@ CROSS_CC ?= $(filter ccache,$(CC)) aarch64-linux-gnu-gcc
 
 # Static: nothing of the other machine is needed but its C library.
 check-cross: ## kernels and ops of the Arm tiers, cross compiled and run by qemu
-	@$(MAKE) --no-print-directory B=$(B)-arm CC='$(CROSS_CC)' LDFLAGS=-static $(B)-arm/tests/check_kernels $(B)-arm/tests/check_ops
+	@$(MAKE) --no-print-directory B=$(B)-arm CC='$(CROSS_CC)' OPT=-O2 LDFLAGS=-static $(B)-arm/tests/check_kernels $(B)-arm/tests/check_ops
 	@tests/kernels/cross.sh $(B)-arm/tests
 
 # Every op on every tier, thread count and batch split (tests/kernels/ops/bed.h).
