@@ -13,7 +13,7 @@ int main(void)
     int failed;
 
     /* What hangs is ended, and nothing that is only slow: check's own 4 s pass on a busy machine too. */
-    setenv("CK_DEFAULT_TIMEOUT", "120", 0); /* NOLINT(concurrency-mt-unsafe) */
+    setenv("CK_DEFAULT_TIMEOUT", "600", 0); /* NOLINT(concurrency-mt-unsafe) */
     suite = suite_create(TEST_ROOM);
 #define TCASE(room, name) suite_add_tcase(suite, tcase_##room##_##name());
 #include TEST_LIST

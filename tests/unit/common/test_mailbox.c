@@ -160,7 +160,6 @@ TCase *tcase_common_mailbox(void)
 {
     TCase *tc = tcase_create("mailbox");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, letters_come_out_in_the_order_they_went_in);
     tcase_add_test(tc, the_descriptor_is_readable_while_there_are_letters);
     tcase_add_test(tc, a_wait_ends_by_its_time);

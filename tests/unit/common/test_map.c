@@ -184,7 +184,6 @@ TCase *tcase_common_map(void)
 {
     TCase *tc = tcase_create("map");
 
-    tcase_set_timeout(tc, 30);
     tcase_add_test(tc, an_empty_map_answers);
     tcase_add_test(tc, a_key_is_added_once);
     tcase_add_test(tc, keys_are_bytes_and_are_copied);

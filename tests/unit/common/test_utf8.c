@@ -129,7 +129,6 @@ TCase *tcase_common_utf8(void)
 {
     TCase *tc = tcase_create("utf8");
 
-    tcase_set_timeout(tc, 30);
     tcase_add_test(tc, every_code_point_comes_back);
     tcase_add_test(tc, what_has_no_form_is_written_as_the_replacement);
     tcase_add_loop_test(tc, a_wrong_sequence_is_refused, 0, sizeof wrong / sizeof *wrong);

@@ -114,7 +114,6 @@ TCase *tcase_cpu_math(void)
 {
     TCase *tc = tcase_create("math");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, exp_is_within_its_bound_where_it_is_normal);
     tcase_add_test(tc, exp_ends_in_zero_and_infinity);
     tcase_add_test(tc, tanh_is_within_its_bound);

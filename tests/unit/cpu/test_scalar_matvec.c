@@ -455,7 +455,6 @@ TCase *tcase_cpu_scalar_matvec(void)
 {
     TCase *tc = tcase_create("scalar_matvec");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, activations_are_off_by_half_a_step_at_most, 0, 2);
     tcase_add_test(tc, sums_are_those_of_the_codes_and_the_padding_is_zero);
     tcase_add_test(tc, codes_stay_within_127_and_reach_it);

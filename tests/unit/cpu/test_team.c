@@ -211,7 +211,6 @@ TCase *tcase_cpu_team(void)
 {
     TCase *tc = tcase_create("team");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, every_thread_is_called_once_a_run, 1, 6);
     tcase_add_loop_test(tc, nobody_passes_a_barrier_before_all_are_there, 1, 6);
     tcase_add_test(tc, a_team_that_sleeps_wakes_for_the_next_run);

@@ -281,7 +281,6 @@ TCase *tcase_engine_jobs(void)
 {
     TCase *tc = tcase_create("jobs");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, a_load_shows_progress_and_what_became_of_it);
     tcase_add_test(tc, a_loaded_model_is_not_loaded_otherwise_in_silence);
     tcase_add_test(tc, a_path_becomes_a_model_of_its_own_name);

@@ -261,7 +261,6 @@ TCase *tcase_engine_memory(void)
 {
     TCase *tc = tcase_create("memory");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, a_refused_charge_of_a_load_leaves_nothing_behind);
     tcase_add_test(tc, a_refused_charge_of_a_completion_leaves_nothing_behind);
     tcase_add_test(tc, a_refused_charge_of_a_conversation_leaves_nothing_behind);

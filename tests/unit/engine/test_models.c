@@ -424,7 +424,6 @@ TCase *tcase_engine_models(void)
 {
     TCase *tc = tcase_create("models");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, a_request_loads_the_model_it_names_by_name_or_alias);
     tcase_add_test(tc, a_request_without_a_name_takes_the_only_one_in_memory);
     tcase_add_test(tc, an_unknown_name_is_refused_with_the_known_ones);

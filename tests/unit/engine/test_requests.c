@@ -485,7 +485,6 @@ TCase *tcase_engine_requests(void)
 {
     TCase *tc = tcase_create("requests");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, events_come_in_order_and_the_numbers_add_up);
     tcase_add_test(tc, no_event_is_delivered_before_submit_has_returned);
     tcase_add_test(tc, the_same_request_gives_the_same_text_whatever_ran_before);

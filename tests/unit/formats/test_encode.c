@@ -166,7 +166,6 @@ TCase *tcase_formats_encode(void)
 {
     TCase *tc = tcase_create("encode");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, normal_data_is_kept_as_well_as_the_bits_allow, 0, N_BOUNDS);
     tcase_add_loop_test(tc, the_error_does_not_depend_on_the_unit, 0, N_BOUNDS);
     tcase_add_loop_test(tc, zeros_stay_zeros, 0, FORMAT_COUNT);

@@ -173,7 +173,6 @@ TCase *tcase_gguf_mkmodel(void)
 {
     TCase *c = tcase_create("mkmodel");
 
-    tcase_set_timeout(c, 60);
     tcase_add_loop_test(c, a_model_has_the_head_that_the_other_generator_writes, 0,
                         ARRAY_LEN(known));
     tcase_add_test(c, every_preset_is_known);

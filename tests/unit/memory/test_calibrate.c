@@ -185,7 +185,6 @@ TCase *tcase_memory_calibrate(void)
     TCase *tc = tcase_create("calibrate");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_drive_is_measured_once_and_then_known);
     tcase_add_loop_test(tc, a_damaged_state_file_is_measured_anew, 0, ARRAY_LEN(damages));
     tcase_add_test(

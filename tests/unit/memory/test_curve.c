@@ -118,7 +118,6 @@ TCase *tcase_memory_curve(void)
 {
     TCase *tc = tcase_create("curve");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, all_points_are_within_two_points_of_what_a_cache_of_that_size_hits, 0,
                         ARRAY_LEN(traces));
     tcase_add_test(tc, a_ghost_list_holds_at_each_place_what_one_more_slot_would_hold);

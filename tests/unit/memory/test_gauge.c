@@ -228,7 +228,6 @@ TCase *tcase_memory_gauge(void)
 {
     TCase *tc = tcase_create("gauge");
 
-    tcase_set_timeout(tc, 120);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, what_is_measured_is_known_and_kept);
     tcase_add_test(tc, figures_of_another_machine_of_yesterday_or_of_no_sense_are_measured_again);

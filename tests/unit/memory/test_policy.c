@@ -183,7 +183,6 @@ TCase *tcase_memory_policy(void)
     TCase *tc = tcase_create("policy");
 
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_set_timeout(tc, 60);
     tcase_add_test(tc, heat_halves_in_a_half_life);
     tcase_add_test(tc, what_the_last_token_used_goes_last_however_hot_the_others_are);
     tcase_add_test(tc, the_rest_goes_by_frequency_and_then_by_age);

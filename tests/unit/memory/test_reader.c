@@ -401,7 +401,6 @@ TCase *tcase_memory_reader(void)
     TCase *tc = tcase_create("reader");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, every_range_arrives_whole_by_every_way, 0, ARRAY_LEN(ways));
     tcase_add_test(tc, reads_begin_in_the_order_they_were_given);
     tcase_add_test(tc, what_is_demanded_goes_before_what_is_guessed);

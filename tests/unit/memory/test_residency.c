@@ -261,7 +261,6 @@ TCase *tcase_memory_residency(void)
     TCase *tc = tcase_create("residency");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, all_extents_are_read_and_charged_at_their_true_size, 0, 2);
     tcase_add_loop_test(
         tc, short_and_interrupted_reads_and_a_file_system_without_direct_io_change_nothing, 0, 5);

@@ -254,7 +254,6 @@ TCase *tcase_memory_stream(void)
     TCase *tc = tcase_create("stream");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, every_range_comes_home_whatever_the_engine_and_the_number_of_blocks, 0,
                         6);
     tcase_add_loop_test(tc, short_and_interrupted_reads_change_nothing, 0, 3);

@@ -663,7 +663,6 @@ TCase *tcase_memory_streaming(void)
     TCase *tc = tcase_create("streaming");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 120);
     tcase_add_test(tc, every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept);
     tcase_add_test(tc, a_budget_may_be_cut_and_raised_between_two_layers);
     tcase_add_test(tc, a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_are);

@@ -129,7 +129,6 @@ TCase *tcase_memory_trace(void)
 {
     TCase *tc = tcase_create("trace");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, what_is_written_is_read_again);
     tcase_add_test(tc, a_cut_file_ends_before_the_cut_or_is_refused);

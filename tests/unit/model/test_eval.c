@@ -231,7 +231,6 @@ TCase *tcase_model_eval(void)
     TCase *tc = tcase_create("eval");
 
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_set_timeout(tc, 120);
     tcase_add_loop_test(tc, a_prompt_in_pieces_has_the_bits_of_the_whole, 0, 6);
     tcase_add_loop_test(tc, threads_do_not_change_a_bit, 0, 6);
     tcase_add_loop_test(tc, logits_move_with_the_input_and_are_finite, 0, 6);

@@ -136,7 +136,6 @@ TCase *tcase_model_explain(void)
 
     while (family_names[n])
         n++;
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, show_tells_layers_experts_and_state, 0, (int)ARRAY_LEN(figures));
     tcase_add_loop_test(tc, a_token_takes_of_the_ledger_what_show_says, 0, n);
     return tc;

@@ -153,7 +153,6 @@ TCase *tcase_model_families(void)
 
     while (family_names[n])
         n++;
-    tcase_set_timeout(tc, 600);
     tcase_add_loop_test(tc, every_file_of_a_family_opens_and_tells_its_layers, 0, n);
     tcase_add_test(tc, every_wrong_file_of_every_family_is_refused_by_name);
     tcase_add_loop_test(tc, a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache, 0,

@@ -246,7 +246,6 @@ TCase *tcase_model_faults(void)
 {
     TCase *t = tcase_create("faults");
 
-    tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, set_up, tear_down);
     tcase_add_test(t, each_charge_refused_once_fails_one_load_or_nothing_and_the_answer_is_right);
     tcase_add_loop_test(t, each_read_failed_once_fails_one_load_or_one_batch_by_name, 0,

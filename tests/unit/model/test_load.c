@@ -304,7 +304,6 @@ TCase *tcase_model_load(void)
     TCase *tc = tcase_create("load");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, the_plan_is_what_the_ledger_holds_afterwards, 0, 6);
     tcase_add_test(
         tc, exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anything_is_read);

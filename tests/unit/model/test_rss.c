@@ -80,7 +80,6 @@ TCase *tcase_model_rss(void)
 {
     TCase *tc = tcase_create("rss");
 
-    tcase_set_timeout(tc, 120);
     if (!SHADOWED)
         tcase_add_test(tc, resident_memory_is_what_was_reserved_and_goes_with_the_model);
     return tc;

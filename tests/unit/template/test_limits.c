@@ -155,7 +155,6 @@ TCase *tcase_template_limits(void)
 {
     TCase *tc = tcase_create("limits");
 
-    tcase_set_timeout(tc, 60);
     tcase_add_loop_test(tc, a_hostile_template_is_stopped, 0, ARRAY_LEN(hostile));
     tcase_add_test(tc, steps_are_counted);
     tcase_add_test(tc, output_is_bounded);

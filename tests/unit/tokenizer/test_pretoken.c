@@ -178,7 +178,6 @@ TCase *tcase_tokenizer_pretoken(void)
 {
     TCase *tc = tcase_create("pretoken");
 
-    tcase_set_timeout(tc, 20);
     tcase_add_loop_test(tc, texts_are_cut_as_the_golden_file_says, 0, (int)ARRAY_LEN(goldens));
     tcase_add_loop_test(tc, no_long_text_fails_or_takes_long, 0, ARRAY_LEN(names));
     tcase_add_loop_test(tc, words_end_between_characters_in_rising_order, 0, ARRAY_LEN(names));
