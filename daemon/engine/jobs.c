@@ -8,6 +8,9 @@
 #include "common/units.h"
 #include "daemon/engine/engine_priv.h"
 
+/* How often requests that arrive may get ahead of a budget that is being lowered. */
+#define LOWER_TRIES 8
+
 static void fail(struct engine *e, struct job *take_job, const struct err *err)
 {
     events_job_done(e, take_job, NULL, err);
@@ -192,6 +195,25 @@ static bool end_running(struct engine *e, struct job *j)
     return true;
 }
 
+/*
+ * Models give back until the budget is as low as that.  Requests arrive meanwhile on LOOP and are
+ * charged under the budget that still holds, so what there is to give back may grow by them.
+ */
+static int lower(struct engine *e, size_t to, struct err *err)
+{
+    int r = -ERR_CONFLICT;
+
+    for (int i = 0; i < LOWER_TRIES && r == -ERR_CONFLICT; i++) {
+        size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+
+        budget_shrink(e, used - MIN(used, to));
+        r = ledger_set_budget(e->opt.ledger, POOL_RAM, to, err);
+        if (r == -ERR_CONFLICT && below_floor(e, to, err) < 0)
+            break;
+    }
+    return r;
+}
+
 void jobs_budget(struct letter *l, void *engine)
 {
     struct engine *e = engine;
@@ -206,12 +228,8 @@ void jobs_budget(struct letter *l, void *engine)
         r = below_floor(e, j->ram_bytes, &err);
         if (r < 0 && end_running(e, j))
             return;
-        if (r >= 0) {
-            size_t used = ledger_used(e->opt.ledger, POOL_RAM);
-
-            budget_shrink(e, used - MIN(used, j->ram_bytes));
-            r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
-        }
+        if (r >= 0)
+            r = lower(e, j->ram_bytes, &err);
     }
     if (r < 0)
         fail(e, j, &err);
