@@ -121,6 +121,7 @@ int describe_plan(struct engine *e, struct job *j, struct err *err)
         o->n_ctx = p.n_ctx;
         o->n_batch = p.n_batch;
         o->placement = p.placement;
+        outlook_add_parts(o, model_gguf(l.model));
         o->result = plan_json(j, &o->info, &p, opt.kv);
         add_placement(o->result, &p);
     }

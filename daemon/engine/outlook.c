@@ -23,7 +23,23 @@ void outlook_destroy(struct outlook *o)
     if (!o)
         return;
     json_decref(o->result);
+    for (size_t i = 0; i < o->n_parts; i++)
+        free(o->parts[i].path);
+    free(o->parts);
     free(o);
+}
+
+void outlook_add_parts(struct outlook *o, const struct gguf *g)
+{
+    o->n_parts = gguf_parts(g);
+    o->parts = XNEW_ARRAY(struct outlook_part, o->n_parts);
+    for (unsigned i = 0; i < o->n_parts; i++)
+        o->parts[i].path = xstrdup(gguf_path(g, i));
+    for (size_t i = 0; i < gguf_n_tensors(g); i++) {
+        const struct gguf_tensor *t = gguf_tensor_at(g, i);
+
+        o->parts[t->part].bytes += (double)t->bytes;
+    }
 }
 
 /* -- what is known of the routing ------------------------------------------------------------ */
@@ -187,7 +203,8 @@ static int measure_drive(struct engine *e, int fd, struct machine *m)
     return 0;
 }
 
-static void know_drive(struct engine *e, const char *path, struct machine *m)
+/* The drive below a file, NULL where nothing can be said of it. */
+static const struct calibration *know_drive(struct engine *e, const char *path, struct machine *m)
 {
     struct rates *k = &e->worker.rates;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -205,10 +222,34 @@ static void know_drive(struct engine *e, const char *path, struct machine *m)
     }
     if (fd >= 0)
         close(fd);
-    if (k->drive_device && k->drive_device == (uint64_t)st.st_dev) {
-        m->drive_rate = k->drive.rate;
-        m->cpu_s_per_gib = k->drive.cpu_s_per_gib;
+    return k->drive_device && k->drive_device == (uint64_t)st.st_dev ? &k->drive : NULL;
+}
+
+/*
+ * The rate at which all parts would be read one after another: a layer lies in
+ * one part as a rule, so that the drives take turns.
+ */
+static void know_drives(struct engine *e, const struct outlook *o, struct machine *m)
+{
+    double bytes = 0, seconds = 0, cpu = 0;
+
+    for (size_t i = 0; i < o->n_parts; i++) {
+        const struct outlook_part *p = &o->parts[i];
+        const struct calibration *c;
+
+        if (p->bytes <= 0)
+            continue;
+        c = know_drive(e, p->path, m);
+        if (!c || c->rate <= 0)
+            return;
+        bytes += p->bytes;
+        seconds += p->bytes / c->rate;
+        cpu += p->bytes * c->cpu_s_per_gib;
     }
+    if (seconds <= 0)
+        return;
+    m->drive_rate = bytes / seconds;
+    m->cpu_s_per_gib = cpu / bytes;
 }
 
 /* -- the answer ------------------------------------------------------------------------------------ */
@@ -240,7 +281,7 @@ static void add_speed(struct engine *e, struct job *j)
 
     know_kernels(e, &o->work, &m);
     if (!whole)
-        know_drive(e, j->target, &m);
+        know_drives(e, o, &m);
     forecast(&(struct forecast_input){.work = &o->work,
                                       .placement = &o->placement,
                                       .gauge = &e->worker.rates.gauge,
