@@ -47,8 +47,10 @@ void gauge_add(struct gauge *g, const struct gauge_experts *e)
 
 static size_t slice_bytes(const struct gauge_mixture *m, int part)
 {
-    return part < 2 ? format_row_bytes(format_of(m->formats[part]), m->width) * m->ff
-                    : format_row_bytes(format_of(m->formats[part]), m->ff) * m->width;
+    bool down = part == 2;
+
+    return format_row_bytes(format_of(m->formats[part]), down ? m->ff : m->width) *
+           (down ? m->width : m->ff);
 }
 
 static size_t expert_bytes(const struct gauge_mixture *m)
@@ -74,10 +76,10 @@ static void shrink(const struct gauge_mixture *m, unsigned n_experts, struct gau
 
 static struct tensor slices(const struct gauge_mixture *m, int part, char *at)
 {
-    const struct format *f = format_of(m->formats[part]);
+    bool down = part == 2;
 
-    return part < 2 ? tensor_make(f, at, m->width, m->ff, m->n_experts, 1)
-                    : tensor_make(f, at, m->ff, m->width, m->n_experts, 1);
+    return tensor_make(format_of(m->formats[part]), at, down ? m->ff : m->width,
+                       down ? m->width : m->ff, m->n_experts, 1);
 }
 
 /* The rows of the operation one behind the other; returns the bytes that they take. */
