@@ -182,7 +182,8 @@ static size_t small_ops(const struct gauge_bench *b, bool product_too, struct op
         ret[n].p.matmul.n_weights = 1;
         ret[n++].p.matmul.act = q8->act;
     }
-    ret[n++] = (struct op){.kind = OP_ADD, .src = {x, y}, .dst = {x}};
+    /* Not into x, whose first row stands for the weights of the norm: nobody writes those. */
+    ret[n++] = (struct op){.kind = OP_ADD, .src = {x, y}, .dst = {y}};
     return n;
 }
 
