@@ -1,4 +1,10 @@
-/* Rows of tables that are not resident: read when a token names them.  See residency.h. */
+/*
+ * Rows of tables that are not resident: read when a token names them.  See residency.h.
+ *
+ * A token of decode begins by waiting for its row, which is next to nothing to read
+ * and a whole trip to the drive.  Text repeats its tokens, so the latest row of each
+ * place, which its number gives, is kept.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +14,79 @@
 #include "daemon/memory/residency_priv.h"
 
 #define ROWS_AT_ONCE 32
+#define KEPT_MAX     ((size_t)1024)    /* rows … */
+#define KEPT_BYTES   ((size_t)1 << 20) /* … and no more than that in all */
 
 static size_t bounce_bytes(const struct residency *r)
 {
     return reader_slot_bytes_any(r->row_bytes);
 }
 
-/* Places to land in, then the rows close together. */
+/* A sixteenth of the tables at most: more of a small one would be half of having it resident. */
+static size_t kept_places(const struct residency *r)
+{
+    size_t places = MIN(KEPT_MAX, KEPT_BYTES / (r->row_bytes + sizeof(uint64_t)));
+
+    return MIN(places, r->in.rows_bytes / 16 / MAX(r->row_bytes, 1));
+}
+
+/* Places to land in, what is kept (names, then rows), then the rows of a batch close together. */
 size_t rows_staging_bytes(const struct residency *r)
 {
-    return alloc_page_round(ROWS_AT_ONCE * bounce_bytes(r) + r->max_rows * r->row_bytes);
+    return alloc_page_round(ROWS_AT_ONCE * bounce_bytes(r) +
+                            kept_places(r) * (sizeof(uint64_t) + r->row_bytes) +
+                            r->max_rows * r->row_bytes);
+}
+
+static uint64_t *kept_names(const struct residency *r)
+{
+    return (uint64_t *)(void *)((char *)r->rows.data + ROWS_AT_ONCE * bounce_bytes(r));
+}
+
+static char *kept_rows(const struct residency *r)
+{
+    return (char *)(kept_names(r) + kept_places(r));
+}
+
+static char *batch_rows(const struct residency *r)
+{
+    return kept_rows(r) + kept_places(r) * r->row_bytes;
+}
+
+/* Of a row of a table; never 0, which fresh memory holds. */
+static uint64_t name_of(const struct residency *r, const struct item *it, int32_t id)
+{
+    return ((uint64_t)(it - r->items) + 1) << 32 | (uint32_t)id;
+}
+
+/* Its place; SIZE_MAX where rows are too long to be kept. */
+static size_t place_of(const struct residency *r, uint64_t name)
+{
+    return kept_places(r) ? (name ^ name >> 32) % kept_places(r) : SIZE_MAX;
+}
+
+static bool take_kept(const struct residency *r, const struct item *it, int32_t id, char *row,
+                      size_t row_bytes)
+{
+    uint64_t name = name_of(r, it, id);
+    size_t place = place_of(r, name);
+
+    if (place == SIZE_MAX || kept_names(r)[place] != name)
+        return false;
+    memcpy(row, kept_rows(r) + place * r->row_bytes, row_bytes);
+    return true;
+}
+
+static void keep(struct residency *r, const struct item *it, int32_t id, const char *row,
+                 size_t row_bytes)
+{
+    uint64_t name = name_of(r, it, id);
+    size_t place = place_of(r, name);
+
+    if (place == SIZE_MAX)
+        return;
+    kept_names(r)[place] = name;
+    memcpy(kept_rows(r) + place * r->row_bytes, row, row_bytes);
 }
 
 /* Where the same row was wanted before; n when nowhere. */
@@ -30,13 +99,16 @@ static size_t seen_at(const int32_t *ids, size_t i)
     return j;
 }
 
-static int take(struct flight *f, char *rows, size_t row_bytes, struct err *err)
+static int take(struct residency *r, const struct item *it, const struct flight *f, int32_t id,
+                char *row, size_t row_bytes, struct err *err)
 {
     int rc = read_check(&f->rd, err);
 
-    if (rc >= 0)
-        memcpy(rows + f->index * row_bytes, reader_data(&f->rd), row_bytes);
-    return rc;
+    if (rc < 0)
+        return rc;
+    memcpy(row, reader_data(&f->rd), row_bytes);
+    keep(r, it, id, row, row_bytes);
+    return 0;
 }
 
 /* The rows [from, to), no more than there are places. */
@@ -52,7 +124,7 @@ static int read_some(struct residency *r, const struct item *it, const int32_t *
     for (size_t i = from; i < to; i++) {
         struct flight *f = &flights[n];
 
-        if (seen_at(ids, i) < i)
+        if (seen_at(ids, i) < i || take_kept(r, it, ids[i], rows + i * row_bytes, row_bytes))
             continue;
         *f = (struct flight){.kind = FLIGHT_ROW, .index = i};
         f->rd = (struct read){.part = it->e.part,
@@ -69,8 +141,11 @@ static int read_some(struct residency *r, const struct item *it, const int32_t *
     r->rows_pending = n;
     while (r->rows_pending)
         residency_pump(r, 1);
-    for (; n_back < n && rc >= 0; n_back++)
-        rc = take(&flights[n_back], rows, row_bytes, err);
+    for (; n_back < n && rc >= 0; n_back++) {
+        size_t i = flights[n_back].index;
+
+        rc = take(r, it, &flights[n_back], ids[i], rows + i * row_bytes, row_bytes, err);
+    }
     return rc;
 }
 
@@ -78,7 +153,7 @@ int residency_rows(struct residency *r, extent_id id, const int32_t *ids, size_t
                    const void **ret_rows, struct err *err)
 {
     const struct item *it = &r->items[id];
-    char *rows = (char *)r->rows.data + ROWS_AT_ONCE * bounce_bytes(r);
+    char *rows = batch_rows(r);
     size_t row_bytes = it->e.bytes / it->e.n_rows;
     int64_t t0 = clock_us();
     int rc = 0;

@@ -343,6 +343,39 @@ START_TEST(a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_r
 }
 END_TEST
 
+START_TEST(a_row_that_comes_again_is_not_read_again)
+{
+    struct faulty f = {.fail_at = -1};
+    struct reader_faults engine = {.pread = faulty_pread, .arg = &f};
+    struct residency *r = make(&engine);
+    const void *row;
+    struct err err = {0};
+    long before;
+
+    ck_assert_int_eq(load(r, floor_of(r), &err), 0);
+    ck_assert(residency_is_by_row(r, 0));
+    for (int round = 0; round < 3; round++)
+        for (int32_t id = 0; id < N_ROWS; id += 3)
+            for (int again = 0; again < 3; again++) {
+                before = f.n_reads;
+                ck_assert_int_eq(residency_rows(r, 0, &id, 1, &row, &err), 0);
+                check_floats(row, 0, (size_t)id * ROW, ROW);
+                if (again)
+                    ck_assert_int_eq(f.n_reads, before);
+            }
+    /* what has failed is not kept */
+    for (int32_t id = 1; id < N_ROWS; id += 3) {
+        f.fail_at = f.n_reads;
+        f.errnum = EIO;
+        ck_assert_int_eq(residency_rows(r, 0, &id, 1, &row, &err), -ERR_IO);
+        f.fail_at = -1;
+        ck_assert_int_eq(residency_rows(r, 0, &id, 1, &row, &err), 0);
+        check_floats(row, 0, (size_t)id * ROW, ROW);
+    }
+    residency_destroy(r);
+}
+END_TEST
+
 START_TEST(every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works)
 {
     struct residency *r = make(NULL);
@@ -667,6 +700,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, a_budget_may_be_cut_and_raised_between_two_layers);
     tcase_add_test(tc, a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_are);
     tcase_add_test(tc, a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right);
+    tcase_add_test(tc, a_row_that_comes_again_is_not_read_again);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
