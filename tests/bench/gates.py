@@ -180,7 +180,7 @@ class Gates:
         race = self.race("MOE", limit, 512, 48, 3)
         self.compare("streaming-moe", "MOE", limit, race, "tg", 10)
         self.reading("streaming-moe", "MOE", limit, race[0], 48)
-        self.moe_bound(limit, race[0])
+        self.moe_bound(limit, race[0], 85)
         # in so little most experts miss, and the drive is the limit
         tight = 3 * GIB // 4
         self.rows.progress("%s in %.2f GiB" % (self.label("MOE"), tight / GIB))
@@ -189,7 +189,7 @@ class Gates:
         self.moe_bound(tight, ours)
         self.stream_race(limit)
 
-    def moe_bound(self, limit, ours):
+    def moe_bound(self, limit, ours, least=None):
         """A token takes at least, layer by layer, its dense part and the longer of missed bytes and hits' compute.
 
         Both computings are shares, by bytes, of a token with everything resident.
@@ -210,7 +210,8 @@ class Gates:
             shares.append(100 * bound * o["tg"])
             of_max.append(100 * max(whole_s, delta(before, after, "read") / 48 / rate) * o["tg"])
         if shares:
-            self.rows.add("streaming-moe", name, budget, statistics.median(shares), "% of the per-layer bound", (">=", 85))
+            self.rows.add("streaming-moe", name, budget, statistics.median(shares), "% of the per-layer bound",
+                          (">=", least) if least else None)
             self.rows.add("streaming-moe", name, budget, statistics.median(of_max), "% of max(compute, I/O)")
         else:
             self.rows.skip("streaming-moe", "the bound needs the model in memory, which has no room for it now")
