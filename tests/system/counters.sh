@@ -107,10 +107,14 @@ if wait_for("the page cache to be looked at", lambda: page_cache() < size // 2):
     c.call("generate", model="moe", **dict(ASK, prompt="Another one"))
     time.sleep(1.2)
     check(page_cache() < size // 2, "reads of experts leave no copy behind", page_cache(), size)
-    with open(os.environ["MOE"], "rb") as f:
-        f.read()
-    wait_for("it to be told", lambda: page_cache() >= size)
-    check(metrics()["rnbd_page_cache_bytes"] >= size, "also to monitors")
+    def most_is_told():
+        # again each time: a kernel that drops cold pages by itself may do so between two looks
+        with open(os.environ["MOE"], "rb") as f:
+            f.read()
+        return page_cache() >= size // 2
+
+    wait_for("it to be told", most_is_told)
+    check(metrics()["rnbd_page_cache_bytes"] >= size // 2, "also to monitors")
 # A name with signs that a label cannot have.
 squeeze("moe", 1)
 c.call("model.unload", name="moe")
