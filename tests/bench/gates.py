@@ -96,7 +96,7 @@ class Gates:
     # -- races --------------------------------------------------------------------------------
 
     def ours(self, path, limit, prompt, gen):
-        """In a cage: speeds of prefill and decode, the most it held, and what the cache counted in either."""
+        """In a cage: speeds of prefill and decode, the most it held, what the cache counted in either; and then whole_s, beside it."""
         forget(path)
         with self.caged(limit) as cage, Rnbd(self.args, path, limit - MARGIN, cage) as d:
             d.load()
@@ -110,7 +110,7 @@ class Gates:
             run["peak"], status = d.stop()
         if status != 0:
             raise Skipped("rnbd ended with %d within its limit" % status)
-        run.update(plan=plan, marks=marks)
+        run.update(plan=plan, marks=marks, gen=gen, whole_s=self.resident_s(path, gen))
         return run
 
     def resident_s(self, path, gen):
@@ -136,7 +136,6 @@ class Gates:
             for i in range(self.args.rounds):
                 self.rows.progress("%s in %.2f GiB, round %d of %d" % (self.label(which), limit / GIB, i + 1, self.args.rounds))
                 ours.append(self.ours(path, limit, prompt, gen))
-                ours[-1]["whole_s"] = self.resident_s(path, gen)
                 for way, runs in theirs.items():
                     # what was killed once is not tried again
                     if runs != [None]:
@@ -159,7 +158,7 @@ class Gates:
             self.rows.skip(gate, "no rival was named (RIVAL=path/to/llama-completion)")
         self.rows.add("peak", name, budget, max(o["peak"] for o in ours) / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
 
-    def reading(self, gate, which, limit, ours, gen):
+    def reading(self, gate, which, limit, ours):
         """The drive's share while it reads, in decode; where computing alone takes longer it waits, and that is only told."""
         shares, free = [], 0
         for o in ours:
@@ -167,7 +166,7 @@ class Gates:
             read, busy, rate = delta(before, after, "read"), delta(before, after, "busy_ms"), after.get("drive_mb_per_s")
             if busy > 0 and rate:
                 shares.append(100 * read / 1e3 / busy / rate)
-                free += o["whole_s"] is None or read / gen / (rate * 1e6) >= o["whole_s"]
+                free += o["whole_s"] is None or read / o["gen"] / (rate * 1e6) >= o["whole_s"]
         if shares:
             self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the calibrated rate while reading",
                           (">=", 85) if 2 * free > len(ours) else None)
@@ -179,13 +178,13 @@ class Gates:
         limit = 2 * GIB
         race = self.race("MOE", limit, 512, 48, 3)
         self.compare("streaming-moe", "MOE", limit, race, "tg", 10)
-        self.reading("streaming-moe", "MOE", limit, race[0], 48)
+        self.reading("streaming-moe", "MOE", limit, race[0])
         self.moe_bound(limit, race[0], 85)
         # in so little most experts miss, and the drive is the limit
         tight = 3 * GIB // 4
         self.rows.progress("%s in %.2f GiB" % (self.label("MOE"), tight / GIB))
-        ours = [dict(self.ours(self.model("MOE"), tight, 64, 48), whole_s=self.resident_s(self.model("MOE"), 48)) for _ in race[0]]
-        self.reading("streaming-moe", "MOE", tight, ours, 48)
+        ours = [self.ours(self.model("MOE"), tight, 64, 48) for _ in race[0]]
+        self.reading("streaming-moe", "MOE", tight, ours)
         self.moe_bound(tight, ours)
         self.stream_race(limit)
 
@@ -202,13 +201,13 @@ class Gates:
             layers = list(zip(before["layers"], after["layers"]))
             if not rate or not whole_s:
                 continue
-            wanted = sum(delta(a, b, "wanted") for a, b in layers) / 48
+            wanted = sum(delta(a, b, "wanted") for a, b in layers) / o["gen"]
             dense_s = whole_s * (1 - wanted / total) if wanted < total else 0
             bound = dense_s
             for a, b in layers:
-                bound += max(delta(a, b, "read") / 48 / rate, whole_s * delta(a, b, "hit") / 48 / total)
+                bound += max(delta(a, b, "read") / o["gen"] / rate, whole_s * delta(a, b, "hit") / o["gen"] / total)
             shares.append(100 * bound * o["tg"])
-            of_max.append(100 * max(whole_s, delta(before, after, "read") / 48 / rate) * o["tg"])
+            of_max.append(100 * max(whole_s, delta(before, after, "read") / o["gen"] / rate) * o["tg"])
         if shares:
             self.rows.add("streaming-moe", name, budget, statistics.median(shares), "% of the per-layer bound",
                           (">=", least) if least else None)
@@ -247,14 +246,14 @@ class Gates:
             limit, gen = int(size * share), 12
             race = self.race("DENSE", limit, 48, gen, 4)
             self.compare("streaming-dense", "DENSE", limit, race, "tg", least)
-            self.reading("streaming-dense", "DENSE", limit, race[0], gen)
-            self.dense_bytes(limit - MARGIN, race[0], gen)
+            self.reading("streaming-dense", "DENSE", limit, race[0])
+            self.dense_bytes(limit - MARGIN, race[0])
 
-    def dense_bytes(self, budget, ours, gen):
+    def dense_bytes(self, budget, ours):
         name, bytes_, bound, told = self.label("DENSE"), [], [], []
         for o in ours:
             before, after = o["marks"][0], o["marks"][1]
-            read = delta(before, after, "read") / gen
+            read = delta(before, after, "read") / o["gen"]
             missing = after["weights"] - after["resident"]
             if missing > 0:
                 bytes_.append(read / missing)
