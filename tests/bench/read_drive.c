@@ -3,7 +3,9 @@
  * an expert's size at places of no order, as decode reads them, against plain
  * preads of one thread and against the calibrated rate.
  *
- *     read_drive [--slice BYTES] [--seconds S] [--pool] [--buffered] [--registered] FILE
+ *     read_drive [--slice BYTES] [--seconds S] [--pool] [--buffered] [--registered] [--in-order] [--json] FILE
+ *
+ * --in-order: slices one after another, as dense weights stream.  --json: the reader's rate alone.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -23,7 +25,7 @@
 struct options {
     size_t slice;
     double seconds;
-    bool pool, buffered, registered;
+    bool pool, buffered, registered, in_order, json;
 };
 
 static double cpu_seconds(void)
@@ -36,9 +38,11 @@ static double cpu_seconds(void)
 }
 
 /* The slice of this number; off the block boundary, as tensor data is. */
-static uint64_t slice_at(uint64_t i, size_t slice, uint64_t file_bytes)
+static uint64_t slice_at(uint64_t i, const struct options *o, uint64_t file_bytes)
 {
-    return i * 0x9e3779b97f4a7c15ULL % (file_bytes / slice - 1) * slice + 1824;
+    uint64_t turn = o->in_order ? i : i * 0x9e3779b97f4a7c15ULL;
+
+    return turn % (file_bytes / o->slice - 1) * o->slice + 1824;
 }
 
 static void tell(const char *what, double bytes, double seconds, double cpu, double of)
@@ -63,7 +67,7 @@ static void plain(int fd, const struct options *o, uint64_t file_bytes, double o
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     direct = open(link, O_RDONLY | O_DIRECT | O_CLOEXEC);
     while ((double)(clock_us() - t0) / 1e6 < o->seconds && direct >= 0) {
-        uint64_t at = slice_at(turn++, o->slice, file_bytes);
+        uint64_t at = slice_at(turn++, o, file_bytes);
         ssize_t got = pread(direct, buf, reader_slot_bytes(at, o->slice),
                             (off_t)(at / READER_ALIGN * READER_ALIGN));
 
@@ -77,6 +81,15 @@ static void plain(int fd, const struct options *o, uint64_t file_bytes, double o
     if (direct >= 0)
         close(direct);
     free_pages(buf, cap);
+}
+
+static void report(const struct reader_stats *s, int64_t t0, double cpu,
+                   const struct calibration *c)
+{
+    printf("%s, %s, window %u, %.2f %% over-read\n", s->engine, s->direct ? "direct" : "buffered",
+           s->window, 100.0 * (double)(s->read_bytes - s->wanted_bytes) / (double)s->wanted_bytes);
+    tell("reader", (double)s->read_bytes, (double)(clock_us() - t0) / 1e6, cpu_seconds() - cpu,
+         c->rate);
 }
 
 static int through_reader(int fd, const struct options *o, const struct calibration *c,
@@ -112,7 +125,7 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
         bool more = (double)(clock_us() - t0) / 1e6 < o->seconds;
 
         for (unsigned i = 0; more && i < n; i++) {
-            done[i]->offset = slice_at(turn++, o->slice, file_bytes);
+            done[i]->offset = slice_at(turn++, o, file_bytes);
             done[i]->bytes = o->slice;
         }
         if (more)
@@ -123,10 +136,11 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
                 fprintf(stderr, "read_drive: %s\n", err.text);
     }
     reader_stats(r, &s);
-    printf("%s, %s, window %u, %.2f %% over-read\n", s.engine, s.direct ? "direct" : "buffered",
-           s.window, 100.0 * (double)(s.read_bytes - s.wanted_bytes) / (double)s.wanted_bytes);
-    tell("reader", (double)s.read_bytes, (double)(clock_us() - t0) / 1e6, cpu_seconds() - cpu,
-         c->rate);
+    if (o->json)
+        printf("{\"bytes_per_s\": %.0f}\n",
+               (double)s.read_bytes / ((double)(clock_us() - t0) / 1e6));
+    else
+        report(&s, t0, cpu, c);
     reader_destroy(r);
     free_pages(slots, N_SLOTS * cap);
     return 0;
@@ -150,7 +164,8 @@ int main(int argc, char **argv)
     static const struct option words[] = {
         {"slice", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
         {"pool", no_argument, NULL, 'p'},        {"buffered", no_argument, NULL, 'b'},
-        {"registered", no_argument, NULL, 'r'},  {0}};
+        {"registered", no_argument, NULL, 'r'},  {"in-order", no_argument, NULL, 'o'},
+        {"json", no_argument, NULL, 'j'},        {0}};
     struct options o = {.slice = 884736, .seconds = 1};
     struct calibrate_options co = {.again = true};
     struct calibration c;
@@ -166,6 +181,8 @@ int main(int argc, char **argv)
         case 'p': o.pool = true; break;
         case 'b': o.buffered = true; break;
         case 'r': o.registered = true; break;
+        case 'o': o.in_order = true; break;
+        case 'j': o.json = true; break;
         default: return 2;
         }
     fd = optind < argc ? open(argv[optind], O_RDONLY | O_CLOEXEC) : -1;
@@ -178,10 +195,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "read_drive: %s\n", err.text);
         return 1;
     }
-    printf("calibrated in %.2f s\n", (double)(clock_us() - t0) / 1e6);
-    print_table(&c);
+    if (!o.json) {
+        printf("calibrated in %.2f s\n", (double)(clock_us() - t0) / 1e6);
+        print_table(&c);
+    }
     rc = through_reader(fd, &o, &c, (uint64_t)st.st_size);
-    plain(fd, &o, (uint64_t)st.st_size, c.rate);
+    if (!o.json)
+        plain(fd, &o, (uint64_t)st.st_size, c.rate);
     close(fd);
     return rc;
 }

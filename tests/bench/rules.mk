@@ -71,7 +71,7 @@ $(B)/tests/resident_race: $(call obj,tests/bench/resident_race.c $(lib_src)) $(B
 # The gates of streaming; tests/bench/gates.py tells more.
 # GATE='name …' RIVAL=path/to/llama-completion MODELS_DIR=DIR MOE=FILE DENSE=FILE SMALL=FILE LARGE=FILE ROUNDS=3 OUT=gates.json
 .PHONY: gates
-gates: all $(addprefix $(B)/tests/,mkmodel stream_race check_stream bypass replay unit_memory unit_model unit_engine) ## the gates of streaming [GATE=name RIVAL=llama-completion MODELS_DIR=DIR OUT=gates.json]
+gates: all $(addprefix $(B)/tests/,mkmodel stream_race check_stream bypass replay read_drive unit_memory unit_model unit_engine) ## the gates of streaming [GATE=name RIVAL=llama-completion MODELS_DIR=DIR OUT=gates.json]
 	PYTHONDONTWRITEBYTECODE=1 tests/bench/gates.py --build $(B) $(addprefix --gate ,$(GATE)) $(if $(RIVAL),--rival $(RIVAL)) \
 	    $(if $(MODELS_DIR),--models $(MODELS_DIR)) $(foreach m,MOE DENSE SMALL LARGE,$(if $($m),--use $m=$($m))) \
 	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(OUT),--out $(OUT))
