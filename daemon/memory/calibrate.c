@@ -24,7 +24,7 @@
 #define IN_FLIGHT_MAX ((size_t)16 << 20) /* bytes of all buffers */
 #define SMALLEST_FILE ((size_t)64 << 20) /* below: what is measured is not kept */
 #define ROUNDS        2                  /* of all cells; the better one counts: noise only slows */
-#define LAST_CELLS    4                  /* the last measurement is as long as so many */
+#define LAST_CELLS    16                 /* the last measurement is as long as so many */
 #define CELLS         (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_CELLS)
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
 #define NEARLY        0.95

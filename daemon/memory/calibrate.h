@@ -21,7 +21,7 @@
 #include "common/err.h"
 #include "daemon/memory/reader.h"
 
-#define CALIBRATE_BYTES ((size_t)2 << 30)
+#define CALIBRATE_BYTES ((size_t)4 << 30)
 #define CALIBRATE_MS    1200
 /* A drive, and what is beside it on a shared one, does not stay what it was. */
 #define CALIBRATE_KEPT_S ((int64_t)7 * 24 * 3600)

@@ -47,9 +47,10 @@ class Checks:
 
     @staticmethod
     def ask(daemon, vocab, which):
-        """One answer's timings; which: one of a few prompts, so that what was learnt is what is asked."""
+        """One answer's timings; which: one of a few prompts, so that what was learnt is what is asked.  Tokens are drawn: a synthetic
+        model's likeliest ones go round in a few, and what its experts hit is then no more than that."""
         chosen = random.Random(which)
-        with daemon.complete([chosen.randrange(vocab // 8, vocab) for _ in range(PROMPT)], ANSWER) as reply:
+        with daemon.complete([chosen.randrange(vocab // 8, vocab) for _ in range(PROMPT)], ANSWER, temperature=1, seed=which) as reply:
             return json.loads(reply.read())["timings"]
 
     def plan(self, daemon, ctx, budget):
