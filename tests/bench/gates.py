@@ -24,7 +24,7 @@ import time
 
 import rival
 from cage import Cage, forget
-from gate_rig import GIB, MARGIN, MIB, SLACK, Rnbd, Rows, Sampler, Skipped, available_bytes, digest, memory_bytes
+from gate_rig import GIB, MARGIN, MIB, SLACK, Rnbd, Rows, Sampler, Skipped, available_bytes, digest, memory_bytes, read_through
 
 NAMES = {"MOE": "qwen3moe-30b-a3b+Q4_K_M+layers=16+vocab=8192", "DENSE": "qwen3-4b+Q8_0", "SMALL": "qwen3-0.6b+Q4_K_M"}
 TINY_MOE = "qwen3moe-tiny+Q4_K_M"
@@ -98,6 +98,7 @@ class Gates:
     def ours(self, path, limit, prompt, gen):
         """In a cage: speeds of prefill and decode, the most it held, what the cache counted in either; and then whole_s, beside it."""
         forget(path)
+        read_through(path)
         with self.caged(limit) as cage, Rnbd(self.args, path, limit - MARGIN, cage) as d:
             d.load()
             plan = d.call("plan", "m", "--ctx", "1024") or {}

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from gate_rig import GIB, MIB, Rnbd, Skipped
+from gate_rig import GIB, MIB, Rnbd, Skipped, read_through
 
 DEFAULTS = ("qwen3-0.6b+Q8_0", "qwen3moe-30b-a3b+Q4_K_M+layers-4+vocab-8192")
 SHARES = (None, 0.55, 0.2)  # of what lies between the floor and all resident; None: all
@@ -62,6 +62,7 @@ class Checks:
     def once(self, path, ctx, budget, learn):
         """A plan and an answer: (plan, timings, pool of the ledger, accounts at rest)."""
         self.forget_rates()
+        read_through(path)
         with Rnbd(self.args, path, budget, state=self.state) as d:
             if learn:
                 d.load(ctx)
