@@ -9,7 +9,7 @@
 /* A layer that waits for experts: submission, wake-up, the last one, which computes alone. */
 #define LAYER_WAIT_S 0.25e-3
 /* Of its rate, what a drive gives that is asked by layers which also compute. */
-#define STEADY 0.87
+#define STEADY 0.91
 /* Experts of the last token that are chosen again beyond chance: little, since nothing is known. */
 #define REUSE 0.1
 /* Of the rate of memory: a kernel that reaches this is held up by memory. */
@@ -160,9 +160,9 @@ static size_t units_wanted(const struct model_work *w)
 
 /* -- what is read --------------------------------------------------------------------------- */
 
-static double read_s(const struct forecast_input *in, double bytes)
+static double at_rate(double rate, double bytes)
 {
-    return in->drive_rate > 0 ? bytes / in->drive_rate : 0;
+    return rate > 0 ? bytes / rate : 0;
 }
 
 static double cpu_s(const struct forecast_input *in, double bytes)
@@ -222,15 +222,15 @@ static double decode_at(const struct forecast_input *in, double depth,
     s->matrix_s = dense_s + hits_s;
     s->ram_s = (sum(w->dense) + sum(w->wanted) + w->head_bytes + chosen_bytes(w) + t->kv) / ram;
     s->read_bytes = missed + t->streamed;
-    s->read_s = read_s(in, s->read_bytes);
     s->wait_s = (double)w->n_ops * in->gauge->op_s;
     if (missed > 0)
         s->wait_s += (double)w->n_units * LAYER_WAIT_S;
-    stream = read_s(in, t->streamed) / STEADY;
     /* what streams is read all the while; what misses, while its layer's hits are computed */
-    io = read_s(in, missed);
+    stream = at_rate(in->drive_rate, t->streamed);
+    io = at_rate(in->slice_rate, missed);
+    s->read_s = stream + io;
     rest_s = cpu_s(in, s->read_bytes) + s->wait_s;
-    return fmax(stream + io, dense_s + rest_s + (missed > 0 ? fmax(io, hits_s) : hits_s));
+    return fmax(stream / STEADY + io, dense_s + rest_s + (missed > 0 ? fmax(io, hits_s) : hits_s));
 }
 
 /* -- prefill -------------------------------------------------------------------------------- */
@@ -256,7 +256,7 @@ static double chunk(const struct forecast_input *in, double rows, double depth, 
 {
     const struct model_work *w = in->work;
     double ram = gauge_ram_rate(in->gauge), stream = 0, missed = chunk_misses(in, rows, wanted);
-    double dense_s, experts, wait, io;
+    double dense_s, experts, wait, io, stream_s;
 
     dense_s = seconds(in->gauge, w->dense, rows) + attention_s(in, depth, rows);
     if (wanted > 0)
@@ -274,10 +274,11 @@ static double chunk(const struct forecast_input *in, double rows, double depth, 
     if (w->n_experts)
         s->ram_s += sum(w->experts) * touched(in, rows, 0) / (double)w->n_experts / ram;
     s->read_bytes += stream + missed;
-    s->read_s += read_s(in, stream + missed);
+    stream_s = at_rate(in->drive_rate, stream);
+    io = at_rate(in->slice_rate, missed);
+    s->read_s += stream_s + io;
     s->wait_s += wait;
-    io = read_s(in, missed);
-    return fmax(read_s(in, stream) / STEADY + io,
+    return fmax(stream_s / STEADY + io,
                 dense_s + wait + cpu_s(in, stream + missed) + fmax(io, experts));
 }
 
@@ -305,7 +306,7 @@ void forecast(const struct forecast_input *in, struct forecast *ret)
         known = known && gauge_expert_seconds(in->gauge, &in->work->mixtures[i].kind, 1) > 0;
     f.tiers = tiers_at(in, (double)f.depth);
     if (!f.depth || !in->n_batch || !known || gauge_ram_rate(in->gauge) <= 0 ||
-        (streams && in->drive_rate <= 0)) {
+        (streams && (in->drive_rate <= 0 || in->slice_rate <= 0))) {
         *ret = f;
         return;
     }

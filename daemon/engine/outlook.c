@@ -128,7 +128,7 @@ static struct hits hits_of(const struct engine *e, const struct job *j)
 /* -- what is known of the machine --------------------------------------------------------------- */
 
 struct machine {
-    double drive_rate, cpu_s_per_gib;
+    double drive_rate, slice_rate, cpu_s_per_gib;
     bool measured_now;
     char why[256]; /* what is not known, and why; "" */
 };
@@ -231,7 +231,7 @@ static const struct calibration *know_drive(struct engine *e, const char *path, 
  */
 static void know_drives(struct engine *e, const struct outlook *o, struct machine *m)
 {
-    double bytes = 0, seconds = 0, cpu = 0;
+    double bytes = 0, seconds = 0, of_slices = 0, cpu = 0;
 
     for (size_t i = 0; i < o->n_parts; i++) {
         const struct outlook_part *p = &o->parts[i];
@@ -244,11 +244,13 @@ static void know_drives(struct engine *e, const struct outlook *o, struct machin
             return;
         bytes += p->bytes;
         seconds += p->bytes / c->rate;
+        of_slices += p->bytes / calibrate_rate(c, o->work.slice_bytes);
         cpu += p->bytes * c->cpu_s_per_gib;
     }
     if (seconds <= 0)
         return;
     m->drive_rate = bytes / seconds;
+    m->slice_rate = bytes / of_slices;
     m->cpu_s_per_gib = cpu / bytes;
 }
 
@@ -288,16 +290,17 @@ static void add_speed(struct engine *e, struct job *j)
                                       .n_ctx = o->n_ctx,
                                       .n_batch = o->n_batch,
                                       .drive_rate = m.drive_rate,
+                                      .slice_rate = m.slice_rate,
                                       .cpu_s_per_gib = m.cpu_s_per_gib,
                                       .hit_rate = hits.rate,
                                       .chosen = hits.chosen},
              &f);
     free(hits.chosen);
-    speed = json_pack("{s:I, s:o, s:o, s:o, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
-                      side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token",
-                      tiers_json(&f.tiers), "ram_mb_per_s",
-                      gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
-                      m.drive_rate / 1e6, "measured_now", m.measured_now);
+    speed = json_pack(
+        "{s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
+        side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token", tiers_json(&f.tiers),
+        "ram_mb_per_s", gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
+        m.drive_rate / 1e6, "slice_mb_per_s", m.slice_rate / 1e6, "measured_now", m.measured_now);
     if (o->info.pooling) /* it writes nothing */
         json_object_del(speed, "decode");
     if (o->work.n_units && !whole) {

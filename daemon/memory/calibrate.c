@@ -7,6 +7,7 @@
 
 #include "daemon/memory/calibrate.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,15 @@
 #include "daemon/memory/kept.h"
 
 #define DEPTH_MAX     16
-#define IN_FLIGHT_MAX ((size_t)16 << 20) /* bytes of all buffers */
+#define IN_FLIGHT_MAX ((size_t)16 << 20)
+#define BUFFERS_BYTES ((size_t)32 << 20)
 #define SMALLEST_FILE ((size_t)64 << 20) /* below: what is measured is not kept */
 #define ROUNDS        2                  /* of all cells; the better one counts: noise only slows */
 #define LAST_CELLS    16                 /* the last measurement is as long as so many */
 #define CELLS         (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_CELLS)
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
 #define NEARLY        0.95
-#define STATE_VERSION 2
+#define STATE_VERSION 3
 #define STATE_MAX     16384
 
 const size_t calibrate_sizes[CALIBRATE_SIZES] = {256 << 10, 1 << 20, 2 << 20};
@@ -42,7 +44,7 @@ struct cell {
 struct trial {
     int fd;
     size_t file_bytes;
-    char *buffers; /* IN_FLIGHT_MAX */
+    char *buffers; /* BUFFERS_BYTES */
     struct read reads[DEPTH_MAX];
     uint64_t turn;     /* walks over the file, so that no range is read twice soon */
     size_t cell_bytes; /* a cell ends at the first of these two */
@@ -51,7 +53,7 @@ struct trial {
 
 size_t calibrate_staging_bytes(void)
 {
-    return alloc_page_round(IN_FLIGHT_MAX);
+    return alloc_page_round(BUFFERS_BYTES);
 }
 
 static double cpu_seconds(void)
@@ -63,12 +65,20 @@ static double cpu_seconds(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* A range of this size, far from the ones before it. */
-static void place(struct trial *t, struct read *rd, size_t size)
+/*
+ * A range of this size, far from the ones before it, into the next of a read's
+ * own buffers, which are every depth-th: a few that stay in the processor's
+ * cache are filled up to a tenth faster than weights spread over memory.
+ */
+static void place(struct trial *t, struct read *rd, size_t size, unsigned depth)
 {
     uint64_t n = t->file_bytes / size;
     uint64_t i = n ? t->turn++ * 0x9e3779b97f4a7c15ULL % n : 0;
+    size_t at = (size_t)((char *)rd->buffer - t->buffers) / size + depth;
 
+    if (at >= BUFFERS_BYTES / size)
+        at = (size_t)(rd - t->reads);
+    rd->buffer = t->buffers + at * size;
     rd->offset = i * size;
     rd->bytes = MIN(size, t->file_bytes - rd->offset);
     rd->name = "of the drive's trial";
@@ -91,7 +101,7 @@ static int run_cell(struct trial *t, size_t size, unsigned depth, bool buffered,
         return rc;
     for (unsigned i = 0; i < depth; i++) {
         t->reads[i] = (struct read){.buffer = t->buffers + i * size, .capacity = size};
-        place(t, &t->reads[i], size);
+        place(t, &t->reads[i], size, depth);
         one[0] = &t->reads[i];
         reader_submit(r, one, 1);
     }
@@ -108,7 +118,7 @@ static int run_cell(struct trial *t, size_t size, unsigned depth, bool buffered,
         }
         if (now >= end || bytes >= t->cell_bytes)
             break;
-        place(t, one[0], size);
+        place(t, one[0], size, depth);
         reader_submit(r, one, 1);
     }
     if (rc == 0 && now > t0) {
@@ -355,17 +365,17 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
     t.cell_us = (options->most_ms ? options->most_ms : CALIBRATE_MS) * 1000 / CELLS;
     /* Huge pages, as slots are: a read is then a few pieces for the drive instead of hundreds, and
      * three times as fast on a virtio disk. */
-    t.buffers = alloc_pages(IN_FLIGHT_MAX, 1);
+    t.buffers = alloc_pages(BUFFERS_BYTES, 1);
     if (!t.buffers)
         return err_set(err, ERR_NOMEM, "the kernel has no %zu bytes for read buffers",
-                       IN_FLIGHT_MAX);
+                       BUFFERS_BYTES);
     c.direct = reads_direct(fd);
     r = measure_all(&t, c.direct, &table, err);
     if (r >= 0) {
         choose(&table, &c);
         r = measure_chosen(&t, &c, err);
     }
-    free_pages(t.buffers, IN_FLIGHT_MAX);
+    free_pages(t.buffers, BUFFERS_BYTES);
     if (r < 0)
         return r;
     explain(&c);
@@ -373,6 +383,36 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
         save(options->state_dir, &c);
     *ret = c;
     return 0;
+}
+
+/* The table's rate of a size, with as many in flight as the window lets through: small ones count
+ * as a part of a read (reader.c). */
+static double table_rate(const struct calibration *c, int size)
+{
+    size_t most = c->window * MAX(READER_FULL_COST_BYTES / calibrate_sizes[size], (size_t)1);
+    int depth = CALIBRATE_DEPTHS - 1;
+
+    while (depth && (calibrate_depths[depth] > most || !c->rates[size][depth]))
+        depth--;
+    return c->rates[size][depth];
+}
+
+double calibrate_rate(const struct calibration *c, double read_bytes)
+{
+    double whole = 0, lower = table_rate(c, 0), rate = lower;
+
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        if (calibrate_sizes[i] <= c->segment_bytes)
+            whole = table_rate(c, i);
+    for (int i = 1; i < CALIBRATE_SIZES && calibrate_sizes[i] <= c->segment_bytes; i++) {
+        double from = (double)calibrate_sizes[i - 1], to = (double)calibrate_sizes[i];
+        double upper = table_rate(c, i);
+
+        if (read_bytes > from)
+            rate = lower + (upper - lower) * fmin(1, log2(read_bytes / from) / log2(to / from));
+        lower = upper;
+    }
+    return whole > 0 && rate > 0 ? c->rate * fmin(1, rate / whole) : c->rate;
 }
 
 struct reader_drive calibrate_reader(const struct calibration *c)

@@ -6,8 +6,9 @@
  * CALIBRATE_BYTES; then kept in the state folder, one small file per drive,
  * named by device and file system.
  *
- * The rate is what reads of a slice's size reach at the chosen window; the
- * window is the smallest that comes within a tenth of the best.  Direct wins unless
+ * Segments are the largest size that is nearly the best, the window the smallest
+ * that comes nearly to the best of that size, and the rate what both give; reads
+ * of less than a segment, such as experts' slices, give less.  Direct wins unless
  * the file system refuses it: what is read buffered costs several times the CPU
  * and would have to be dropped from the page cache again for the budget to hold.
  *
@@ -66,3 +67,9 @@ bool calibrate_known(int fd, const char *state_dir, struct calibration *ret);
 
 /* The reader's settings for a drive. */
 struct reader_drive calibrate_reader(const struct calibration *c);
+
+/*
+ * Bytes a second of reads of this size, read as calibrate_reader() says: the
+ * rate, times what the table has for the size and what it has for segments.
+ */
+double calibrate_rate(const struct calibration *c, double read_bytes);

@@ -20,9 +20,7 @@
 #include "common/thread.h"
 #include "daemon/memory/reader_priv.h"
 
-/* An operation of this size or more takes one place of a window; smaller ones a part of it. */
-#define FULL_COST_BYTES ((size_t)512 << 10)
-#define COST_FULL       16u
+#define COST_FULL 16u /* of one place of a window */
 
 struct list {
     struct read *first, *last;
@@ -271,7 +269,9 @@ static int registered(const struct reader *r, const char *buf, size_t n)
 
 static unsigned cost(size_t n)
 {
-    return n >= FULL_COST_BYTES ? COST_FULL : MAX((unsigned)(n * COST_FULL / FULL_COST_BYTES), 1u);
+    return n >= READER_FULL_COST_BYTES
+               ? COST_FULL
+               : MAX((unsigned)(n * COST_FULL / READER_FULL_COST_BYTES), 1u);
 }
 
 /* Bytes from the first block's start to the last wanted byte: what has to be read, at least. */

@@ -35,6 +35,8 @@
 #define READER_WINDOW_MAX   64u /* operations in flight, all drives together */
 #define READER_SEGMENT      ((size_t)2 << 20) /* a longer read is made of operations of this size */
 #define READER_POOL_THREADS 4u
+/* An operation of this size or more takes one place of a window; smaller ones a part of it. */
+#define READER_FULL_COST_BYTES ((size_t)512 << 10)
 
 struct reader;
 

@@ -173,7 +173,8 @@ struct residency_stats {
     const char *reader;          /* "io_uring", "pread"; NULL: none needed */
     bool direct;
     size_t slots_cap;  /* fewer slots than fit, because more made tokens slower; 0: no such cap */
-    double drive_rate; /* bytes a second, as measured, of the first part's drive; 0: it was not */
+    double drive_rate; /* bytes a second, of the first part's drive as it was measured, for reads
+                          like this model's (calibrate_rate); 0: it was not */
     const char *drive_why; /* one sentence; "" */
 };
 /* Waits for what is read ahead: while nothing is computed, no clock of reading runs on. */

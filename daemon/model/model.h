@@ -127,6 +127,7 @@ struct model_work {
     double dense[FORMAT_COUNT];   /* of matrices that every row meets */
     double wanted[FORMAT_COUNT];  /* ... and that rows whose logits are wanted meet alone */
     double experts[FORMAT_COUNT]; /* of all experts of all layers */
+    double slice_bytes;           /* of an expert's part, the mean: what is read at once */
     double head_bytes;            /* of the matrix that gives logits, in format head */
     enum format_id head;
     size_t n_layers, n_units; /* layers; those of them with experts */

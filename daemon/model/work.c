@@ -88,6 +88,7 @@ static void add_weights(const struct model *m, const struct graph *g, struct mod
 {
     struct graph_reading *readings = XNEW_ARRAY(struct graph_reading, m->n_bound);
     extent_id head = head_of(m)->id;
+    double slices = 0, sliced = 0;
 
     graph_readings(g, m->n_bound, readings);
     for (size_t i = 0; i < m->n_bound; i++) {
@@ -99,10 +100,13 @@ static void add_weights(const struct model *m, const struct graph *g, struct mod
             w->head_bytes = bytes;
         } else if (readings[i].n_experts) {
             w->experts[f] += bytes;
+            sliced += bytes;
+            slices += readings[i].n_experts;
         } else if (!readings[i].by_row) {
             *(readings[i].wanted ? &w->wanted[f] : &w->dense[f]) += bytes;
         }
     }
+    w->slice_bytes = slices > 0 ? sliced / slices : 0;
     free(readings);
 }
 

@@ -63,6 +63,7 @@ static struct forecast tell(const struct model_work *w, const struct gauge *g,
                                 .n_ctx = 4096,
                                 .n_batch = 512,
                                 .drive_rate = drive,
+                                .slice_rate = drive,
                                 .hit_rate = hits};
     struct forecast f;
 
@@ -146,8 +147,13 @@ START_TEST(a_larger_chunk_reads_less_for_a_prompt)
     struct gauge g = machine();
     struct model_work w = dense();
     struct placement p = {.mode = PLACEMENT_STREAM, .stream_bytes = (size_t)(500 * MB)};
-    struct forecast_input in = {
-        .work = &w, .placement = &p, .gauge = &g, .n_ctx = 4096, .n_batch = 128, .drive_rate = 1e9};
+    struct forecast_input in = {.work = &w,
+                                .placement = &p,
+                                .gauge = &g,
+                                .n_ctx = 4096,
+                                .n_batch = 128,
+                                .drive_rate = 1e9,
+                                .slice_rate = 1e9};
     struct forecast small, large;
 
     forecast(&in, &small);
@@ -155,6 +161,33 @@ START_TEST(a_larger_chunk_reads_less_for_a_prompt)
     forecast(&in, &large);
     ck_assert_double_eq(small.prefill.read_bytes, 4 * large.prefill.read_bytes);
     ck_assert_double_gt(large.prefill.per_s, small.prefill.per_s);
+}
+END_TEST
+
+START_TEST(slices_are_read_at_a_rate_of_their_own)
+{
+    struct gauge g = machine();
+    struct model_work d = dense(), m = mixture();
+    struct placement ring = {.mode = PLACEMENT_STREAM, .stream_bytes = (size_t)(500 * MB)};
+    struct placement slots = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
+    struct forecast_input in = {.gauge = &g,
+                                .n_ctx = 4096,
+                                .n_batch = 128,
+                                .drive_rate = 1e9,
+                                .slice_rate = 5e8,
+                                .work = &d,
+                                .placement = &ring};
+    struct forecast f;
+
+    forecast(&in, &f);
+    ck_assert_double_eq_tol(f.decode.read_s, f.decode.read_bytes / 1e9, 1e-9);
+    ck_assert_double_eq_tol(f.prefill.read_s, f.prefill.read_bytes / 1e9, 1e-9);
+    in.work = &m;
+    in.placement = &slots;
+    forecast(&in, &f);
+    ck_assert_double_gt(f.decode.read_bytes, 0);
+    ck_assert_double_eq_tol(f.decode.read_s, f.decode.read_bytes / 5e8, 1e-9);
+    ck_assert_double_eq_tol(f.prefill.read_s, f.prefill.read_bytes / 5e8, 1e-9);
 }
 END_TEST
 
@@ -233,6 +266,7 @@ START_TEST(a_choice_that_is_not_even_touches_fewer_experts_and_misses_fewer_stil
                                 .n_ctx = 4096,
                                 .n_batch = 512,
                                 .drive_rate = 1e9,
+                                .slice_rate = 1e9,
                                 .chosen = chosen};
     struct forecast even = tell(&w, &g, &p, 1e9, 0), f;
 
@@ -284,6 +318,7 @@ TCase *tcase_engine_forecast(void)
     tcase_add_test(tc, what_streams_is_read_while_the_rest_computes);
     tcase_add_test(tc, experts_that_miss_are_read_and_hits_are_not);
     tcase_add_test(tc, a_larger_chunk_reads_less_for_a_prompt);
+    tcase_add_test(tc, slices_are_read_at_a_rate_of_their_own);
     tcase_add_test(tc, without_a_rate_that_matters_nothing_is_told);
     tcase_add_test(tc, even_routing_hits_what_is_there_and_a_little_that_is_chosen_again);
     tcase_add_test(tc,

@@ -93,16 +93,46 @@ START_TEST(a_drive_is_measured_once_and_then_known)
 }
 END_TEST
 
+START_TEST(reads_of_less_than_a_segment_get_what_the_table_has_for_them)
+{
+    struct calibration c = {.rate = 9e8, .window = 4, .segment_bytes = 2 * MIB};
+    const double of_size[] = {5e8, 8e8, 1e9};
+
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        for (int k = 0; k < CALIBRATE_DEPTHS; k++)
+            c.rates[i][k] = of_size[i] * (calibrate_depths[k] < 4 ? 0.5 : 1);
+    ck_assert_double_eq(calibrate_rate(&c, 2.0 * MIB), 9e8);
+    ck_assert_double_eq(calibrate_rate(&c, 64.0 * MIB), 9e8);
+    ck_assert_double_eq_tol(calibrate_rate(&c, 1.0 * MIB), 0.8 * 9e8, 1);
+    ck_assert_double_eq_tol(calibrate_rate(&c, 0.5 * MIB), 0.65 * 9e8, 1); /* halfway, by octaves */
+    ck_assert_double_eq_tol(calibrate_rate(&c, 4096), 0.5 * 9e8, 1);
+    c.segment_bytes = 1 * MIB; /* longer ones are made of these */
+    ck_assert_double_eq(calibrate_rate(&c, 2.0 * MIB), 9e8);
+    c.rates[2][2] = 0;
+    c.rates[1][2] = 4e8; /* noise: less for more */
+    ck_assert_double_eq(calibrate_rate(&c, 0.25 * MIB), 9e8);
+}
+END_TEST
+
+START_TEST(a_table_that_was_not_filled_leaves_the_rate)
+{
+    struct calibration c = {.rate = 7e8, .window = 4, .segment_bytes = 2 * MIB};
+
+    ck_assert_double_eq(calibrate_rate(&c, 1000), 7e8);
+    ck_assert_double_eq(calibrate_rate(&c, 2.0 * MIB), 7e8);
+}
+END_TEST
+
 static const char *const damages[] = {
     "",
     "{",
     "[1, 2]",
     "{\"version\": 1}",
-    "{\"version\": 2, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
+    "{\"version\": 3, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
     "\"rate\": "
     "1e9, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
-    "{\"version\": 2, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
+    "{\"version\": 3, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
     "\"rate\": -1, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
 };
@@ -186,6 +216,8 @@ TCase *tcase_memory_calibrate(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_drive_is_measured_once_and_then_known);
+    tcase_add_test(tc, reads_of_less_than_a_segment_get_what_the_table_has_for_them);
+    tcase_add_test(tc, a_table_that_was_not_filled_leaves_the_rate);
     tcase_add_loop_test(tc, a_damaged_state_file_is_measured_anew, 0, ARRAY_LEN(damages));
     tcase_add_test(
         tc, what_was_measured_long_ago_is_measured_anew_and_without_measuring_it_is_not_known);
