@@ -40,6 +40,11 @@ def delta(before, after, key):
     return after.get(key, 0) - before.get(key, 0)
 
 
+def calibrated(cache):
+    """Bytes a second of the drive as the daemon measured it, for reads like the model's."""
+    return cache.get("drive_mb_per_s", 0) * 1e6
+
+
 def median(runs, key):
     return statistics.median(r[key] for r in runs)
 
@@ -103,11 +108,11 @@ class Gates:
             d.load()
             plan = d.call("plan", "m", "--ctx", "1024") or {}
             d.sample(TEACH * gen, 1)  # the cache fills, and learns what decode uses
-            drive = [self.drive(path, plan)]
+            drive = [self.drive(path, plan, d.dir)]
             marks = [d.cache()]
             run = {"tg": d.sample(gen, 2)}
             marks.append(d.cache())
-            drive.append(self.drive(path, plan))
+            drive.append(self.drive(path, plan, d.dir))
             run.update(d.bench(prompt, 0))
             marks.append(d.cache())
             run["peak"], status = d.stop()
@@ -116,11 +121,12 @@ class Gates:
         run.update(plan=plan, marks=marks, gen=gen, rate=statistics.mean(drive), whole_s=self.resident_s(path, gen))
         return run
 
-    def drive(self, path, plan):
-        """Bytes a second that the reader gets with nothing beside it, in the order of what is measured: slices of experts here and
-        there, or layers one after another.  A shared drive differs by a fifth from minute to minute, so this is done before and after."""
+    def drive(self, path, plan, state):
+        """Bytes a second that the reader gets with nothing beside it, as the daemon has calibrated it, in the order of what is measured:
+        slices of experts here and there, or layers one after another.  Told beside the calibrated rate: a shared drive differs by a
+        fifth from minute to minute, so this is done before and after."""
         order = [] if plan.get("n_experts") else ["--in-order", "--slice", str(8 * MIB)]
-        return self.tool("read_drive", "--json", "--seconds", "1.5", *order, path)["bytes_per_s"]
+        return self.tool("read_drive", "--json", "--seconds", "1.5", "--state", state, *order, path)["bytes_per_s"]
 
     def resident_s(self, path, gen):
         """Seconds that the same token takes with everything resident and no cage; None where memory has no room for that."""
@@ -172,11 +178,11 @@ class Gates:
         around, shares, free = [], [], 0
         for o in ours:
             before, after = o["marks"][0], o["marks"][1]
-            read, busy, rate = delta(before, after, "read"), delta(before, after, "busy_ms"), after.get("drive_mb_per_s")
+            read, busy, rate = delta(before, after, "read"), delta(before, after, "busy_ms"), calibrated(after)
             if busy > 0 and rate:
-                shares.append(100 * read / 1e3 / busy / rate)
+                shares.append(100 * read * 1e3 / busy / rate)
                 around.append(100 * read * 1e3 / busy / o["rate"])
-                free += o["whole_s"] is None or read / o["gen"] / (rate * 1e6) >= o["whole_s"]
+                free += o["whole_s"] is None or read / o["gen"] / rate >= o["whole_s"]
         if shares:
             self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the calibrated rate while reading",
                           (">=", 85) if 2 * free > len(ours) else None)
@@ -208,9 +214,9 @@ class Gates:
         shares, of_max = [], []
         for o in ours:
             before, after = o["marks"][0], o["marks"][1]
-            rate, total, whole_s = o["rate"], o["plan"]["bytes_per_token"], o["whole_s"]
+            rate, total, whole_s = calibrated(after), o["plan"]["bytes_per_token"], o["whole_s"]
             layers = list(zip(before["layers"], after["layers"]))
-            if not whole_s:
+            if not whole_s or not rate:
                 continue
             wanted = sum(delta(a, b, "wanted") for a, b in layers) / o["gen"]
             dense_s = whole_s * (1 - wanted / total) if wanted < total else 0
@@ -266,9 +272,9 @@ class Gates:
             before, after = o["marks"][0], o["marks"][1]
             read = delta(before, after, "read") / o["gen"]
             missing = after["weights"] - after["resident"]
-            if missing > 0:
+            if missing > 0 and calibrated(after):
                 bytes_.append(read / missing)
-                io_s = read / o["rate"]
+                io_s = read / calibrated(after)
                 bound.append(100 * max(io_s, o["whole_s"] or 0) * o["tg"])
                 told.append(100 * io_s * o["tg"])
         if not bytes_:

@@ -3,9 +3,11 @@
  * an expert's size at places of no order, as decode reads them, against plain
  * preads of one thread and against the calibrated rate.
  *
- *     read_drive [--slice BYTES] [--seconds S] [--pool] [--buffered] [--registered] [--in-order] [--json] FILE
+ *     read_drive [--slice BYTES] [--seconds S] [--pool] [--buffered] [--registered] [--in-order] [--json]
+ *                [--state DIR] FILE
  *
  * --in-order: slices one after another, as dense weights stream.  --json: the reader's rate alone.
+ * --state: reads as a daemon with this state folder does, which has calibrated the drive.
  */
 #include <fcntl.h>
 #include <getopt.h>
@@ -83,13 +85,12 @@ static void plain(int fd, const struct options *o, uint64_t file_bytes, double o
     free_pages(buf, cap);
 }
 
-static void report(const struct reader_stats *s, int64_t t0, double cpu,
+static void report(const struct reader_stats *s, double seconds, double cpu,
                    const struct calibration *c)
 {
     printf("%s, %s, window %u, %.2f %% over-read\n", s->engine, s->direct ? "direct" : "buffered",
            s->window, 100.0 * (double)(s->read_bytes - s->wanted_bytes) / (double)s->wanted_bytes);
-    tell("reader", (double)s->read_bytes, (double)(clock_us() - t0) / 1e6, cpu_seconds() - cpu,
-         c->rate);
+    tell("reader", (double)s->read_bytes, seconds, cpu, c->rate);
 }
 
 static int through_reader(int fd, const struct options *o, const struct calibration *c,
@@ -105,7 +106,7 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
     struct err err = {0};
     uint64_t turn = 0;
     int64_t t0;
-    double cpu;
+    double cpu, seconds;
 
     drive.buffered |= o->buffered;
     if (!slots || reader_create(&fd, 1, &ro, &r, &err) < 0) {
@@ -135,12 +136,12 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
             if (read_check(done[i], &err) < 0)
                 fprintf(stderr, "read_drive: %s\n", err.text);
     }
+    seconds = (double)(clock_us() - t0) / 1e6;
     reader_stats(r, &s);
     if (o->json)
-        printf("{\"bytes_per_s\": %.0f}\n",
-               (double)s.read_bytes / ((double)(clock_us() - t0) / 1e6));
+        printf("{\"bytes_per_s\": %.0f}\n", (double)s.read_bytes / seconds);
     else
-        report(&s, t0, cpu, c);
+        report(&s, seconds, cpu_seconds() - cpu, c);
     reader_destroy(r);
     free_pages(slots, N_SLOTS * cap);
     return 0;
@@ -161,11 +162,15 @@ static void print_table(const struct calibration *c)
 
 int main(int argc, char **argv)
 {
-    static const struct option words[] = {
-        {"slice", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
-        {"pool", no_argument, NULL, 'p'},        {"buffered", no_argument, NULL, 'b'},
-        {"registered", no_argument, NULL, 'r'},  {"in-order", no_argument, NULL, 'o'},
-        {"json", no_argument, NULL, 'j'},        {0}};
+    static const struct option words[] = {{"slice", required_argument, NULL, 's'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"pool", no_argument, NULL, 'p'},
+                                          {"buffered", no_argument, NULL, 'b'},
+                                          {"registered", no_argument, NULL, 'r'},
+                                          {"in-order", no_argument, NULL, 'o'},
+                                          {"json", no_argument, NULL, 'j'},
+                                          {"state", required_argument, NULL, 'd'},
+                                          {0}};
     struct options o = {.slice = 884736, .seconds = 1};
     struct calibrate_options co = {.again = true};
     struct calibration c;
@@ -183,6 +188,7 @@ int main(int argc, char **argv)
         case 'r': o.registered = true; break;
         case 'o': o.in_order = true; break;
         case 'j': o.json = true; break;
+        case 'd': co = (struct calibrate_options){.state_dir = optarg}; break;
         default: return 2;
         }
     fd = optind < argc ? open(argv[optind], O_RDONLY | O_CLOEXEC) : -1;
