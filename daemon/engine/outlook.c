@@ -183,17 +183,23 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
 static int measure_drive(struct engine *e, int fd, struct machine *m)
 {
     struct rates *k = &e->worker.rates;
-    struct calibrate_options o = {.state_dir = e->opt.state_dir};
+    struct calibrate_options o = {.state_dir = e->opt.state_dir,
+                                  .staging_bytes = CALIBRATE_STAGING};
     struct err err;
     int r;
 
     if (!may_measure(e, "the drive has", m))
         return -ERR_BUSY;
-    r = with_staging(e, calibrate_staging_bytes(), "the drive", m);
+    r = with_staging(e, o.staging_bytes, "the drive", m);
+    if (r < 0) {
+        *m->why = '\0';
+        o.staging_bytes = CALIBRATE_STAGING_LEAST;
+        r = with_staging(e, o.staging_bytes, "the drive", m);
+    }
     if (r < 0)
         return r;
     r = calibrate_drive(fd, &o, &k->drive, &err);
-    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, calibrate_staging_bytes());
+    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes);
     if (r < 0) {
         snprintf(m->why, sizeof m->why, "the drive cannot be measured: %.200s", err.text);
         return r;
@@ -296,14 +302,15 @@ static void add_speed(struct engine *e, struct job *j)
                                       .chosen = hits.chosen},
              &f);
     free(hits.chosen);
-    speed = json_pack(
-        "{s:I, s:o, s:o, s:o, s:f, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
-        side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token", tiers_json(&f.tiers),
-        "ram_mb_per_s", gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
-        m.drive_rate / 1e6, "slice_mb_per_s", m.slice_rate / 1e6, "measured_now", m.measured_now);
+    speed = json_pack("{s:I, s:o, s:o, s:o, s:f, s:f, s:b}", "depth", (json_int_t)f.depth, "decode",
+                      side_json(&f.decode), "prefill", side_json(&f.prefill), "per_token",
+                      tiers_json(&f.tiers), "ram_mb_per_s",
+                      gauge_ram_rate(&e->worker.rates.gauge) / 1e6, "drive_mb_per_s",
+                      m.drive_rate / 1e6, "measured_now", m.measured_now);
     if (o->info.pooling) /* it writes nothing */
         json_object_del(speed, "decode");
     if (o->work.n_units && !whole) {
+        json_object_set_new(speed, "slice_mb_per_s", json_real(m.slice_rate / 1e6));
         json_object_set_new(speed, "hit_rate", json_real(hits.rate));
         json_object_set_new(speed, "hit_rate_from", json_string(hits.from));
         json_object_set_new(speed, "hit_rate_tokens", json_real(hits.tokens));

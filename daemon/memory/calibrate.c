@@ -22,8 +22,6 @@
 #include "daemon/memory/kept.h"
 
 #define DEPTH_MAX     16
-#define IN_FLIGHT_MAX ((size_t)16 << 20)
-#define BUFFERS_BYTES ((size_t)32 << 20)
 #define SMALLEST_FILE ((size_t)64 << 20) /* below: what is measured is not kept */
 #define ROUNDS        2                  /* of all cells; the better one counts: noise only slows */
 #define LAST_CELLS    16                 /* the last measurement is as long as so many */
@@ -44,17 +42,13 @@ struct cell {
 struct trial {
     int fd;
     size_t file_bytes;
-    char *buffers; /* BUFFERS_BYTES */
+    char *buffers;
+    size_t buffers_bytes;
     struct read reads[DEPTH_MAX];
     uint64_t turn;     /* walks over the file, so that no range is read twice soon */
     size_t cell_bytes; /* a cell ends at the first of these two */
     int64_t cell_us;
 };
-
-size_t calibrate_staging_bytes(void)
-{
-    return alloc_page_round(BUFFERS_BYTES);
-}
 
 static double cpu_seconds(void)
 {
@@ -76,7 +70,7 @@ static void place(struct trial *t, struct read *rd, size_t size, unsigned depth)
     uint64_t i = n ? t->turn++ * 0x9e3779b97f4a7c15ULL % n : 0;
     size_t at = (size_t)((char *)rd->buffer - t->buffers) / size + depth;
 
-    if (at >= BUFFERS_BYTES / size)
+    if (at >= t->buffers_bytes / size)
         at = (size_t)(rd - t->reads);
     rd->buffer = t->buffers + at * size;
     rd->offset = i * size;
@@ -133,7 +127,8 @@ static int run_cell(struct trial *t, size_t size, unsigned depth, bool buffered,
 
 static bool fits(size_t size, unsigned depth, const struct trial *t)
 {
-    return size * depth <= IN_FLIGHT_MAX && size * depth * 2 <= MAX(t->file_bytes, (size_t)1);
+    return size * depth <= CALIBRATE_STAGING_LEAST &&
+           size * depth * 2 <= MAX(t->file_bytes, (size_t)1);
 }
 
 struct table {
@@ -365,17 +360,18 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
     t.cell_us = (options->most_ms ? options->most_ms : CALIBRATE_MS) * 1000 / CELLS;
     /* Huge pages, as slots are: a read is then a few pieces for the drive instead of hundreds, and
      * three times as fast on a virtio disk. */
-    t.buffers = alloc_pages(BUFFERS_BYTES, 1);
+    t.buffers_bytes = MAX(options->staging_bytes, CALIBRATE_STAGING_LEAST);
+    t.buffers = alloc_pages(t.buffers_bytes, 1);
     if (!t.buffers)
         return err_set(err, ERR_NOMEM, "the kernel has no %zu bytes for read buffers",
-                       BUFFERS_BYTES);
+                       t.buffers_bytes);
     c.direct = reads_direct(fd);
     r = measure_all(&t, c.direct, &table, err);
     if (r >= 0) {
         choose(&table, &c);
         r = measure_chosen(&t, &c, err);
     }
-    free_pages(t.buffers, BUFFERS_BYTES);
+    free_pages(t.buffers, t.buffers_bytes);
     if (r < 0)
         return r;
     explain(&c);

@@ -24,6 +24,13 @@
 
 #define CALIBRATE_BYTES ((size_t)4 << 30)
 #define CALIBRATE_MS    1200
+/*
+ * Bytes of buffers while it measures: what the caller reserves as staging.  The
+ * least may all stay in a processor's cache, which is filled a few percent faster
+ * than weights spread over memory.
+ */
+#define CALIBRATE_STAGING       ((size_t)64 << 20)
+#define CALIBRATE_STAGING_LEAST ((size_t)16 << 20)
 /* A drive, and what is beside it on a shared one, does not stay what it was. */
 #define CALIBRATE_KEPT_S ((int64_t)7 * 24 * 3600)
 
@@ -32,6 +39,7 @@ struct calibrate_options {
     bool again;            /* measure even if it is known */
     size_t most_bytes;     /* 0: CALIBRATE_BYTES */
     int64_t most_ms;       /* 0: CALIBRATE_MS */
+    size_t staging_bytes;  /* 0: CALIBRATE_STAGING_LEAST */
 };
 
 #define CALIBRATE_SIZES  3
@@ -54,9 +62,6 @@ struct calibration {
 
 extern const size_t calibrate_sizes[CALIBRATE_SIZES];
 extern const unsigned calibrate_depths[CALIBRATE_DEPTHS];
-
-/* Bytes that it allocates while it measures: what the caller reserves as staging. */
-size_t calibrate_staging_bytes(void);
 
 /* fd: the file to read.  ERR_IO when it cannot be read at all; a state folder that cannot be written is not an error. */
 int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,

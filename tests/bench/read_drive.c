@@ -172,7 +172,7 @@ int main(int argc, char **argv)
                                           {"state", required_argument, NULL, 'd'},
                                           {0}};
     struct options o = {.slice = 884736, .seconds = 1};
-    struct calibrate_options co = {.again = true};
+    struct calibrate_options co = {.again = true, .staging_bytes = CALIBRATE_STAGING};
     struct calibration c;
     struct err err = {0};
     struct stat st;
