@@ -9,6 +9,19 @@ static json_t *bytes_json(uint64_t n)
     return json_integer((json_int_t)MIN(n, (uint64_t)INT64_MAX));
 }
 
+/* How many choices of decode missed 0, 1, … experts; as far as any did. */
+static json_t *missed_json(const struct residency_layer *l)
+{
+    json_t *list = json_array();
+    size_t n = RESIDENCY_MISSED;
+
+    while (n && !l->missed[n - 1])
+        n--;
+    for (size_t k = 0; k < n; k++)
+        json_array_append_new(list, bytes_json(l->missed[k]));
+    return list;
+}
+
 static json_t *layers_json(const struct residency *r)
 {
     json_t *list = json_array();
@@ -18,12 +31,12 @@ static json_t *layers_json(const struct residency *r)
 
         residency_layer(r, i, &l);
         json_array_append_new(
-            list, json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:f}", "layer", l.layer,
-                            "experts", (int)l.n_experts, "quota", (int)l.quota, "resident",
+            list, json_pack("{s:i, s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:f, s:o}", "layer",
+                            l.layer, "experts", (int)l.n_experts, "quota", (int)l.quota, "resident",
                             (int)l.resident, "slot_bytes", bytes_json(l.slot_bytes), "wanted",
                             bytes_json(l.wanted_bytes), "hit", bytes_json(l.hit_bytes), "read",
                             bytes_json(l.read_bytes), "over_read", bytes_json(l.over_bytes),
-                            "wait_ms", (double)l.wait_us / 1000));
+                            "wait_ms", (double)l.wait_us / 1000, "missed", missed_json(&l)));
     }
     return list;
 }

@@ -290,7 +290,7 @@ static void look_up(struct residency *r, size_t rows)
 {
     struct choice *c = &r->choice;
     struct unit *u = c->unit;
-    size_t bytes = expert_bytes(u);
+    size_t bytes = expert_bytes(u), missed = 0;
 
     for (size_t i = 0; i < c->n; i++) {
         uint32_t e = c->ids[i];
@@ -304,11 +304,14 @@ static void look_up(struct residency *r, size_t rows)
         c->stage[i] = hit ? ENTRY_HIT : ENTRY_WAITS;
         u->wanted_bytes += bytes;
         u->hit_bytes += hit ? bytes : 0;
+        missed += !hit;
         if (c->decode) {
             r->uses++;
             r->hits += hit;
         }
     }
+    if (c->decode)
+        u->missed[MIN(missed, (size_t)RESIDENCY_MISSED - 1)]++;
 }
 
 /* What watches the choices: the curve, and a recorder. */

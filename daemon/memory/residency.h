@@ -182,6 +182,7 @@ void residency_settle(struct residency *r);
 void residency_stats(const struct residency *r, struct residency_stats *ret);
 
 /* Of one layer with experts. */
+#define RESIDENCY_MISSED 17
 struct residency_layer {
     int layer;
     unsigned n_experts, quota, resident;
@@ -189,6 +190,8 @@ struct residency_layer {
     uint64_t wanted_bytes, hit_bytes, read_bytes;
     uint64_t over_bytes; /* read, and not wanted: blocks */
     uint64_t wait_us;
+    /* choices of decode that missed so many experts; the last: or more */
+    uint64_t missed[RESIDENCY_MISSED];
 };
 
 /* Of the dense weights of a layer that have streamed. */

@@ -89,6 +89,7 @@ struct unit { /* a layer with experts */
     bool *tight;          /* loaded to the beginning of each part, not to its place in a block */
     int32_t *holder;      /* [n_experts] of slots */
     uint64_t wanted_bytes, hit_bytes, read_bytes, wait_us;
+    uint64_t missed[RESIDENCY_MISSED];
 };
 
 enum entry_stage { ENTRY_HIT, ENTRY_WAITS, ENTRY_READING, ENTRY_LANDED, ENTRY_GIVEN, ENTRY_DONE };

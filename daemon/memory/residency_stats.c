@@ -1,6 +1,7 @@
 /* What is known of a model's memory; see residency.h. */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "common/alloc.h"
 #include "daemon/memory/residency_priv.h"
@@ -111,6 +112,7 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
                                     .read_bytes = u->read_bytes,
                                     .wait_us = u->wait_us};
     ret->over_bytes = u->read_bytes - MIN(u->read_bytes, u->wanted_bytes - u->hit_bytes);
+    memcpy(ret->missed, u->missed, sizeof ret->missed);
     ret->resident += experts_resident(u);
 }
 

@@ -40,6 +40,11 @@ def delta(before, after, key):
     return after.get(key, 0) - before.get(key, 0)
 
 
+def more(before, after):
+    """What was counted between two lists of counts, of which the later may be longer."""
+    return [n - (before[i] if i < len(before) else 0) for i, n in enumerate(after)]
+
+
 def calibrated(cache):
     """Bytes a second of the drive as the daemon measured it, for reads like the model's."""
     return cache.get("drive_mb_per_s", 0) * 1e6
@@ -207,26 +212,32 @@ class Gates:
     def moe_bound(self, limit, ours, least=None):
         """A token takes at least, layer by layer, its dense part and the longer of missed bytes and hits' compute.
 
-        Both computings are shares, by bytes, of a token with everything resident.
+        Both computings are shares, by bytes, of a token with everything resident.  The longer of the two is taken of every choice of
+        every token: most of a layer's miss nothing and wait for their hits, the others wait for the drive.  Of means over the tokens,
+        which are told, a layer that misses now and then would never wait for the drive.
         """
         name, budget = self.label("MOE"), limit - MARGIN
-        shares, of_max = [], []
+        shares, of_means, of_max = [], [], []
         for o in ours:
             before, after = o["marks"][0], o["marks"][1]
-            rate, total, whole_s = calibrated(after), o["plan"]["bytes_per_token"], o["whole_s"]
+            rate, total, whole_s, gen = calibrated(after), o["plan"]["bytes_per_token"], o["whole_s"], o["gen"]
             layers = list(zip(before["layers"], after["layers"]))
             if not whole_s or not rate:
                 continue
-            wanted = sum(delta(a, b, "wanted") for a, b in layers) / o["gen"]
-            dense_s = whole_s * (1 - wanted / total) if wanted < total else 0
-            bound = dense_s
+            used = o["plan"]["n_experts_used"]
+            bound = means = whole_s * max(0, 1 - used * sum(b["slot_bytes"] for _, b in layers) / total)
             for a, b in layers:
-                bound += max(delta(a, b, "read") / o["gen"] / rate, whole_s * delta(a, b, "hit") / o["gen"] / total)
+                expert, counts = b["slot_bytes"], more(a["missed"], b["missed"])
+                for missed, n in enumerate(counts):
+                    bound += n / sum(counts) * max(missed * expert / rate, whole_s * (used - missed) * expert / total)
+                means += max(delta(a, b, "read") / gen / rate, whole_s * delta(a, b, "hit") / gen / total)
             shares.append(100 * bound * o["tg"])
-            of_max.append(100 * max(whole_s, delta(before, after, "read") / o["gen"] / rate) * o["tg"])
+            of_means.append(100 * means * o["tg"])
+            of_max.append(100 * max(whole_s, delta(before, after, "read") / gen / rate) * o["tg"])
         if shares:
             self.rows.add("streaming-moe", name, budget, statistics.median(shares), "% of the per-layer bound",
                           (">=", least) if least else None)
+            self.rows.add("streaming-moe", name, budget, statistics.median(of_means), "% of the per-layer bound of mean tokens")
             self.rows.add("streaming-moe", name, budget, statistics.median(of_max), "% of max(compute, I/O)")
         else:
             self.rows.skip("streaming-moe", "the bound needs the model in memory, which has no room for it now")

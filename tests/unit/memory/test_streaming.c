@@ -599,7 +599,7 @@ START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
     int32_t ids[] = {1, 0};
     struct residency_choice c = {
         .parts = {4, 5, 6}, .ids = ids, .stride = N_USED, .rows = 1, .n_used = N_USED};
-    struct residency_layer l;
+    struct residency_layer l, before;
     struct placement p;
     struct err err = {0};
     uint64_t waited_us;
@@ -612,6 +612,7 @@ START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
     ids[0] = 3; /* missing; 0 is there */
     residency_layer(r, 0, &l);
     waited_us = l.wait_us;
+    before = l;
     set_gate(&g, true);
     residency_experts_begin(r, &c);
     ck_assert_int_eq(residency_experts_next(r, &data, &err), 1);
@@ -624,6 +625,10 @@ START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
     ck_assert_ptr_null(data[0][0]);
     check_floats(data[3][0], 4, 3 * SLICE, SLICE);
     ck_assert_int_eq(residency_experts_next(r, &data, &err), 0);
+    residency_layer(r, 0, &l);
+    ck_assert_uint_eq(l.missed[0], before.missed[0]);
+    ck_assert_uint_eq(l.missed[1], before.missed[1] + 1);
+    ck_assert_uint_eq(before.missed[0] + before.missed[1] + before.missed[2], 1);
     residency_destroy(r);
 }
 END_TEST
