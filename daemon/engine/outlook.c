@@ -190,9 +190,9 @@ static int measure_drive(struct engine *e, int fd, struct machine *m)
 
     if (!may_measure(e, "the drive has", m))
         return -ERR_BUSY;
-    r = with_staging(e, o.staging_bytes, "the drive", m);
+    r = ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes, "the drive",
+                       NULL);
     if (r < 0) {
-        *m->why = '\0';
         o.staging_bytes = CALIBRATE_STAGING_LEAST;
         r = with_staging(e, o.staging_bytes, "the drive", m);
     }

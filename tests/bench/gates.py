@@ -229,7 +229,7 @@ class Gates:
             for a, b in layers:
                 expert, counts = b["slot_bytes"], more(a["missed"], b["missed"])
                 for missed, n in enumerate(counts):
-                    bound += n / sum(counts) * max(missed * expert / rate, whole_s * (used - missed) * expert / total)
+                    bound += n / max(1, sum(counts)) * max(missed * expert / rate, whole_s * (used - missed) * expert / total)
                 means += max(delta(a, b, "read") / gen / rate, whole_s * delta(a, b, "hit") / gen / total)
             shares.append(100 * bound * o["tg"])
             of_means.append(100 * means * o["tg"])
