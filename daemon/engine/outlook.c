@@ -133,16 +133,12 @@ struct machine {
     char why[256]; /* what is not known, and why; "" */
 };
 
-static int with_staging(struct engine *e, size_t bytes, const char *what, struct machine *m)
+static void no_room(struct machine *m, const char *what, size_t bytes)
 {
-    struct err err;
-    int r = ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, bytes, what, &err);
     char need[24];
 
-    if (r < 0)
-        snprintf(m->why, sizeof m->why, "there is no room to measure %s: that takes %s", what,
-                 units_format_size(bytes, need, sizeof need));
-    return r;
+    snprintf(m->why, sizeof m->why, "there is no room to measure %s: that takes %s", what,
+             units_format_size(bytes, need, sizeof need));
 }
 
 static bool may_measure(const struct engine *e, const char *what, struct machine *m)
@@ -165,9 +161,13 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
     if (!k->opened)
         gauge_open(&k->gauge, e->opt.state_dir, e->opt.backend_ops, e->opt.backend);
     k->opened = true;
-    if (!gauge_lacks(&k->gauge, &wants) || !may_measure(e, "the kernels have", m) ||
-        with_staging(e, gauge_staging_bytes(), "the kernels", m) < 0)
+    if (!gauge_lacks(&k->gauge, &wants) || !may_measure(e, "the kernels have", m))
         return;
+    if (ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(),
+                       "the kernels", NULL) < 0) {
+        no_room(m, "the kernels", gauge_staging_bytes());
+        return;
+    }
     r = gauge_measure(&k->gauge, &wants, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
                       &err);
     ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes());
@@ -183,27 +183,18 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
 static int measure_drive(struct engine *e, int fd, struct machine *m)
 {
     struct rates *k = &e->worker.rates;
-    struct calibrate_options o = {.state_dir = e->opt.state_dir,
-                                  .staging_bytes = CALIBRATE_STAGING};
     struct err err;
     int r;
 
     if (!may_measure(e, "the drive has", m))
         return -ERR_BUSY;
-    r = ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes, "the drive",
-                       NULL);
-    if (r < 0) {
-        o.staging_bytes = CALIBRATE_STAGING_LEAST;
-        r = with_staging(e, o.staging_bytes, "the drive", m);
-    }
+    r = calibrate_within(e->opt.ledger, "the drive", fd, e->opt.state_dir, &k->drive, &err);
+    if (r == -ERR_NOMEM)
+        no_room(m, "the drive", CALIBRATE_STAGING_LEAST);
+    else if (r < 0)
+        snprintf(m->why, sizeof m->why, "the drive cannot be measured: %.200s", err.text);
     if (r < 0)
         return r;
-    r = calibrate_drive(fd, &o, &k->drive, &err);
-    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes);
-    if (r < 0) {
-        snprintf(m->why, sizeof m->why, "the drive cannot be measured: %.200s", err.text);
-        return r;
-    }
     m->measured_now = true;
     log_info("measured the drive", "%s", k->drive.why);
     return 0;

@@ -381,6 +381,26 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
     return 0;
 }
 
+int calibrate_within(struct ledger *l, const char *who, int fd, const char *state_dir,
+                     struct calibration *ret, struct err *err)
+{
+    struct calibrate_options o = {
+        .state_dir = state_dir, .again = true, .staging_bytes = CALIBRATE_STAGING};
+    int r;
+
+    if (calibrate_known(fd, state_dir, ret))
+        return 0;
+    if (ledger_reserve(l, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes, who, NULL) < 0) {
+        o.staging_bytes = CALIBRATE_STAGING_LEAST;
+        r = ledger_reserve(l, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes, who, err);
+        if (r < 0)
+            return r;
+    }
+    r = calibrate_drive(fd, &o, ret, err);
+    ledger_release(l, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes);
+    return r;
+}
+
 /* The table's rate of a size, with as many in flight as the window lets through: small ones count
  * as a part of a read (reader.c). */
 static double table_rate(const struct calibration *c, int size)
@@ -395,11 +415,8 @@ static double table_rate(const struct calibration *c, int size)
 
 double calibrate_rate(const struct calibration *c, double read_bytes)
 {
-    double whole = 0, lower = table_rate(c, 0), rate = lower;
+    double lower = table_rate(c, 0), rate = lower;
 
-    for (int i = 0; i < CALIBRATE_SIZES; i++)
-        if (calibrate_sizes[i] <= c->segment_bytes)
-            whole = table_rate(c, i);
     for (int i = 1; i < CALIBRATE_SIZES && calibrate_sizes[i] <= c->segment_bytes; i++) {
         double from = (double)calibrate_sizes[i - 1], to = (double)calibrate_sizes[i];
         double upper = table_rate(c, i);
@@ -407,8 +424,8 @@ double calibrate_rate(const struct calibration *c, double read_bytes)
         if (read_bytes > from)
             rate = lower + (upper - lower) * fmin(1, log2(read_bytes / from) / log2(to / from));
         lower = upper;
-    }
-    return whole > 0 && rate > 0 ? c->rate * fmin(1, rate / whole) : c->rate;
+    } /* lower is now that of segments */
+    return lower > 0 && rate > 0 ? c->rate * fmin(1, rate / lower) : c->rate;
 }
 
 struct reader_drive calibrate_reader(const struct calibration *c)

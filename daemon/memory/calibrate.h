@@ -20,6 +20,7 @@
 #include <stddef.h>
 
 #include "common/err.h"
+#include "daemon/memory/ledger.h"
 #include "daemon/memory/reader.h"
 
 #define CALIBRATE_BYTES ((size_t)4 << 30)
@@ -66,6 +67,14 @@ extern const unsigned calibrate_depths[CALIBRATE_DEPTHS];
 /* fd: the file to read.  ERR_IO when it cannot be read at all; a state folder that cannot be written is not an error. */
 int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,
                     struct err *err);
+
+/*
+ * The same within a budget: what is kept costs nothing; else buffers are reserved
+ * as staging for as long as it measures, CALIBRATE_STAGING or, where there is no
+ * room for that, the least.  ERR_NOMEM: not even for those.
+ */
+int calibrate_within(struct ledger *l, const char *who, int fd, const char *state_dir,
+                     struct calibration *ret, struct err *err);
 
 /* What is kept of the drive below fd, and nothing is measured.  Any thread. */
 bool calibrate_known(int fd, const char *state_dir, struct calibration *ret);

@@ -22,19 +22,8 @@ static dev_t drive_of(const struct residency *r, unsigned part)
 /* Without room for the buffers, or with a drive that does not answer, the reader's defaults must do. */
 static bool measure(struct residency *r, unsigned part, struct calibration *ret)
 {
-    struct calibrate_options o = {.state_dir = r->state_dir, .staging_bytes = CALIBRATE_STAGING};
-    bool ok;
-
-    if (calibrate_known(gguf_fd(r->g, part), r->state_dir, ret))
-        return true;
-    if (residency_charge(r, ACCOUNT_STAGING, o.staging_bytes, NULL) < 0) {
-        o.staging_bytes = CALIBRATE_STAGING_LEAST;
-        if (residency_charge(r, ACCOUNT_STAGING, o.staging_bytes, NULL) < 0)
-            return false;
-    }
-    ok = calibrate_drive(gguf_fd(r->g, part), &o, ret, NULL) >= 0 && ret->rate > 0;
-    residency_uncharge(r, ACCOUNT_STAGING, o.staging_bytes);
-    return ok;
+    return calibrate_within(r->ledger, r->who, gguf_fd(r->g, part), r->state_dir, ret, NULL) >= 0 &&
+           ret->rate > 0;
 }
 
 void residency_know_drives(struct residency *r, bool measured)

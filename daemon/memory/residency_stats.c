@@ -27,15 +27,15 @@ static size_t filled_bytes(const struct residency *r)
     return bytes;
 }
 
-/* What is read at once: an expert's slice, the mean of them, or as much as the reader takes. */
-static double read_bytes(const struct residency *r)
+/* Of an expert's part, the mean: what is read at once. */
+static size_t slice_bytes(const struct residency *r)
 {
     size_t bytes = 0, n = 0;
 
-    for (size_t i = 0; i < r->in.n_units && !r->whole; i++)
+    for (size_t i = 0; i < r->in.n_units; i++)
         for (unsigned p = 0; p < r->units[i].n_parts; p++, n++)
             bytes += r->units[i].slice_bytes[p];
-    return (double)(n ? bytes / n : r->drive.segment_bytes);
+    return n ? bytes / n : 0;
 }
 
 static void add_reader(const struct residency *r, struct residency_stats *ret)
@@ -47,7 +47,9 @@ static void add_reader(const struct residency *r, struct residency_stats *ret)
     reader_stats(r->reader, &s);
     ret->reader = s.engine;
     ret->direct = s.direct;
-    ret->drive_rate = calibrate_rate(&r->drive, read_bytes(r));
+    ret->drive_rate = r->drive.rate;
+    if (r->in.n_units && !r->whole)
+        ret->drive_rate = calibrate_rate(&r->drive, (double)slice_bytes(r));
     ret->drive_why = r->drive.why;
     ret->bytes_read += s.read_bytes;
     ret->over_bytes = s.read_bytes - MIN(s.read_bytes, s.wanted_bytes);

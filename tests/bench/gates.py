@@ -228,8 +228,9 @@ class Gates:
             bound = means = whole_s * max(0, 1 - used * sum(b["slot_bytes"] for _, b in layers) / total)
             for a, b in layers:
                 expert, counts = b["slot_bytes"], more(a["missed"], b["missed"])
+                choices = max(1, sum(counts))
                 for missed, n in enumerate(counts):
-                    bound += n / max(1, sum(counts)) * max(missed * expert / rate, whole_s * (used - missed) * expert / total)
+                    bound += n / choices * max(missed * expert / rate, whole_s * (used - missed) * expert / total)
                 means += max(delta(a, b, "read") / gen / rate, whole_s * delta(a, b, "hit") / gen / total)
             shares.append(100 * bound * o["tg"])
             of_means.append(100 * means * o["tg"])
@@ -282,14 +283,17 @@ class Gates:
             before, after = o["marks"][0], o["marks"][1]
             read = delta(before, after, "read") / o["gen"]
             missing = after["weights"] - after["resident"]
-            if missing > 0 and calibrated(after):
+            if missing > 0:
                 bytes_.append(read / missing)
+            if missing > 0 and calibrated(after):
                 io_s = read / calibrated(after)
                 bound.append(100 * max(io_s, o["whole_s"] or 0) * o["tg"])
                 told.append(100 * io_s * o["tg"])
         if not bytes_:
             raise Skipped("%s is all resident in %.2f GiB" % (name, budget / GIB))
         self.rows.add("streaming-dense", name, budget, statistics.median(bytes_), "x (size - resident), read for a token", ("<=", 1.03))
+        if not bound:
+            raise Skipped("the daemon could not measure the drive")
         self.rows.add("streaming-dense", name, budget, statistics.median(told), "% of missed bytes / drive rate")
         self.rows.add("streaming-dense", name, budget, statistics.median(bound), "% of max(compute, missed bytes / drive rate)", (">=", 85))
 

@@ -54,19 +54,25 @@ static struct model_work mixture(void)
     return w;
 }
 
+static struct forecast_input input(const struct model_work *w, const struct gauge *g,
+                                   const struct placement *p, double drive)
+{
+    return (struct forecast_input){.work = w,
+                                   .placement = p,
+                                   .gauge = g,
+                                   .n_ctx = 4096,
+                                   .n_batch = 512,
+                                   .drive_rate = drive,
+                                   .slice_rate = drive};
+}
+
 static struct forecast tell(const struct model_work *w, const struct gauge *g,
                             const struct placement *p, double drive, double hits)
 {
-    struct forecast_input in = {.work = w,
-                                .placement = p,
-                                .gauge = g,
-                                .n_ctx = 4096,
-                                .n_batch = 512,
-                                .drive_rate = drive,
-                                .slice_rate = drive,
-                                .hit_rate = hits};
+    struct forecast_input in = input(w, g, p, drive);
     struct forecast f;
 
+    in.hit_rate = hits;
     forecast(&in, &f);
     return f;
 }
@@ -147,15 +153,10 @@ START_TEST(a_larger_chunk_reads_less_for_a_prompt)
     struct gauge g = machine();
     struct model_work w = dense();
     struct placement p = {.mode = PLACEMENT_STREAM, .stream_bytes = (size_t)(500 * MB)};
-    struct forecast_input in = {.work = &w,
-                                .placement = &p,
-                                .gauge = &g,
-                                .n_ctx = 4096,
-                                .n_batch = 128,
-                                .drive_rate = 1e9,
-                                .slice_rate = 1e9};
+    struct forecast_input in = input(&w, &g, &p, 1e9);
     struct forecast small, large;
 
+    in.n_batch = 128;
     forecast(&in, &small);
     in.n_batch = 512;
     forecast(&in, &large);
@@ -170,15 +171,11 @@ START_TEST(slices_are_read_at_a_rate_of_their_own)
     struct model_work d = dense(), m = mixture();
     struct placement ring = {.mode = PLACEMENT_STREAM, .stream_bytes = (size_t)(500 * MB)};
     struct placement slots = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
-    struct forecast_input in = {.gauge = &g,
-                                .n_ctx = 4096,
-                                .n_batch = 128,
-                                .drive_rate = 1e9,
-                                .slice_rate = 5e8,
-                                .work = &d,
-                                .placement = &ring};
+    struct forecast_input in = input(&d, &g, &ring, 1e9);
     struct forecast f;
 
+    in.n_batch = 128;
+    in.slice_rate = 5e8;
     forecast(&in, &f);
     ck_assert_double_eq_tol(f.decode.read_s, f.decode.read_bytes / 1e9, 1e-9);
     ck_assert_double_eq_tol(f.prefill.read_s, f.prefill.read_bytes / 1e9, 1e-9);
@@ -260,16 +257,10 @@ START_TEST(a_choice_that_is_not_even_touches_fewer_experts_and_misses_fewer_stil
     struct model_work w = mixture();
     struct placement p = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
     double chosen[64] = {1, 1, 1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5};
-    struct forecast_input in = {.work = &w,
-                                .placement = &p,
-                                .gauge = &g,
-                                .n_ctx = 4096,
-                                .n_batch = 512,
-                                .drive_rate = 1e9,
-                                .slice_rate = 1e9,
-                                .chosen = chosen};
+    struct forecast_input in = input(&w, &g, &p, 1e9);
     struct forecast even = tell(&w, &g, &p, 1e9, 0), f;
 
+    in.chosen = chosen;
     forecast(&in, &f);
     ck_assert_double_eq(f.prefill.read_bytes, 0);
     ck_assert_double_lt(f.prefill.matrix_s, even.prefill.matrix_s);

@@ -602,7 +602,6 @@ START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
     struct residency_layer l, before;
     struct placement p;
     struct err err = {0};
-    uint64_t waited_us;
 
     residency_plan(r, SIZE_MAX, &p);
     ck_assert_int_eq(load(r, p.total_bytes - p.slots_bytes / 3, &err), 0);
@@ -610,16 +609,14 @@ START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
     while (residency_experts_next(r, &data, &err) > 0)
         continue;
     ids[0] = 3; /* missing; 0 is there */
-    residency_layer(r, 0, &l);
-    waited_us = l.wait_us;
-    before = l;
+    residency_layer(r, 0, &before);
     set_gate(&g, true);
     residency_experts_begin(r, &c);
     ck_assert_int_eq(residency_experts_next(r, &data, &err), 1);
     ck_assert_ptr_nonnull(data[0][0]);
     ck_assert_ptr_null(data[3][0]);
     residency_layer(r, 0, &l);
-    ck_assert_uint_eq(l.wait_us, waited_us); /* nobody waited for it */
+    ck_assert_uint_eq(l.wait_us, before.wait_us); /* nobody waited for it */
     set_gate(&g, false);
     ck_assert_int_eq(residency_experts_next(r, &data, &err), 1);
     ck_assert_ptr_null(data[0][0]);
