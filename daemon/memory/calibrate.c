@@ -401,11 +401,10 @@ int calibrate_within(struct ledger *l, const char *who, int fd, const char *stat
     return r;
 }
 
-/* The table's rate of a size, with as many in flight as the window lets through: small ones count
- * as a part of a read (reader.c). */
+/* The table's rate of a size, with as many in flight as the window's bytes let through. */
 static double table_rate(const struct calibration *c, int size)
 {
-    size_t most = c->window * MAX(READER_FULL_COST_BYTES / calibrate_sizes[size], (size_t)1);
+    size_t most = c->window * c->segment_bytes / calibrate_sizes[size];
     int depth = CALIBRATE_DEPTHS - 1;
 
     while (depth && (calibrate_depths[depth] > most || !c->rates[size][depth]))

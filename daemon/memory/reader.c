@@ -20,7 +20,9 @@
 #include "common/thread.h"
 #include "daemon/memory/reader_priv.h"
 
-#define COST_FULL 16u /* of one place of a window */
+/* A read that costs the drive next to nothing: a row, that a whole token waits for. */
+#define SMALL      ((size_t)32 << 10)
+#define COST_LEAST SMALL /* of an operation, in bytes of a window */
 
 struct list {
     struct read *first, *last;
@@ -29,11 +31,13 @@ struct list {
 /* Parts on one drive share a window. */
 struct lane {
     dev_t dev;
-    unsigned calibrated;   /* operations that keep the drive busy while someone waits */
-    unsigned window;       /* … and while someone computes, as reader_set_ahead wants it */
-    unsigned in_flight;    /* cost of operations, in 1/COST_FULL */
+    size_t calibrated;     /* bytes in flight that keep the drive busy while someone waits */
+    size_t window;         /* … and while someone computes, as reader_set_ahead wants it */
+    size_t refill;         /* more begin when no more than this are in flight */
+    size_t in_flight;      /* cost of operations */
     unsigned pending[2];   /* reads by class, queued or in flight */
     struct list queued[2]; /* by class; reads with something left to begin */
+    struct list small;     /* demanded ones that wait for no window */
 };
 
 struct part {
@@ -111,6 +115,18 @@ static int reopen(int fd, int flags)
     return open(link, O_RDONLY | O_CLOEXEC | flags);
 }
 
+/*
+ * What is read while someone computes goes in bursts, of so many bytes at least.
+ * Some drives, virtio's among them, tell of a burst only when all of it has
+ * landed.  What joined one in flight would hold it up; in the end all of a ring
+ * would land at once, and the drive idle until the first of it had computed.
+ */
+static void set_window(struct lane *l, size_t burst)
+{
+    l->window = MAX(l->calibrated, burst + burst / 3);
+    l->refill = burst ? l->window / 4 : l->window;
+}
+
 static void add_part(struct reader *r, unsigned i, int fd, const struct reader_drive *drive)
 {
     struct part *p = &r->parts[i];
@@ -134,8 +150,9 @@ static void add_part(struct reader *r, unsigned i, int fd, const struct reader_d
             return;
     r->lanes[r->n_lanes] = (struct lane){
         .dev = st.st_dev,
-        .calibrated = MIN(drive->window ? drive->window : READER_WINDOW, READER_WINDOW_MAX)};
-    r->lanes[r->n_lanes].window = r->lanes[r->n_lanes].calibrated;
+        .calibrated =
+            MIN(drive->window ? drive->window : READER_WINDOW, READER_WINDOW_MAX) * p->segment};
+    set_window(&r->lanes[r->n_lanes], 0);
     r->n_lanes++;
 }
 
@@ -245,15 +262,9 @@ void reader_unregister(struct reader *r, void *base)
 
 void reader_set_ahead(struct reader *r, size_t bytes)
 {
-    for (unsigned i = 0; i < r->n_lanes; i++)
-        r->lanes[i].window = r->lanes[i].calibrated;
-    for (unsigned i = 0; i < r->n_parts; i++) {
-        struct lane *l = &r->lanes[r->parts[i].lane];
-        size_t n = MIN(bytes / r->parts[i].segment + 1, (size_t)READER_WINDOW_MAX / 2);
-
-        if (bytes)
-            l->window = MAX(l->window, (unsigned)n);
-    }
+    for (unsigned i = 0; i < r->n_parts; i++)
+        set_window(&r->lanes[r->parts[i].lane],
+                   MIN(bytes, READER_WINDOW_MAX / 2 * r->parts[i].segment));
 }
 
 static int registered(const struct reader *r, const char *buf, size_t n)
@@ -267,11 +278,9 @@ static int registered(const struct reader *r, const char *buf, size_t n)
 
 /* ---- starting ---- */
 
-static unsigned cost(size_t n)
+static size_t cost(size_t n)
 {
-    return n >= READER_FULL_COST_BYTES
-               ? COST_FULL
-               : MAX((unsigned)(n * COST_FULL / READER_FULL_COST_BYTES), 1u);
+    return MAX(n, COST_LEAST);
 }
 
 /* Bytes from the first block's start to the last wanted byte: what has to be read, at least. */
@@ -334,11 +343,28 @@ static bool begin(struct reader *r, struct read *rd)
     return rd->at >= needed(rd);
 }
 
+static bool is_small(const struct read *rd)
+{
+    return rd->class == READ_DEMANDED && needed(rd) <= SMALL;
+}
+
+static struct list *queue_of(struct lane *l, const struct read *rd)
+{
+    return is_small(rd) ? &l->small : &l->queued[rd->class];
+}
+
 static void fill_lane(struct reader *r, struct lane *l)
 {
-    while (r->n_ops < READER_WINDOW_MAX && l->in_flight < l->window * COST_FULL) {
-        struct list *q = &l->queued[READ_DEMANDED];
+    bool more = l->in_flight <= l->refill;
 
+    while (r->n_ops < READER_WINDOW_MAX) {
+        struct list *q = &l->small;
+
+        if (!q->first) {
+            if (!more || l->in_flight >= l->window)
+                return;
+            q = &l->queued[READ_DEMANDED];
+        }
         if (!q->first) {
             q = &l->queued[READ_AHEAD];
             if (!q->first || l->pending[READ_DEMANDED])
@@ -391,7 +417,7 @@ void reader_submit(struct reader *r, struct read *const *reads, unsigned n)
         l = &r->lanes[r->parts[rd->part].lane];
         l->pending[rd->class]++;
         rd->queued = true;
-        push(&l->queued[rd->class], rd);
+        push(queue_of(l, rd), rd);
     }
     fill(r);
 }
@@ -413,7 +439,7 @@ static void finish_read(struct reader *r, struct read *rd, int result)
 /* Takes a read out of its queue: it failed with more left to begin. */
 static void unqueue(struct reader *r, struct read *rd)
 {
-    struct list *q = &r->lanes[r->parts[rd->part].lane].queued[rd->class];
+    struct list *q = queue_of(&r->lanes[r->parts[rd->part].lane], rd);
     struct list kept = {0};
     struct read *other;
 
@@ -548,38 +574,31 @@ int read_check(const struct read *rd, struct err *err)
 
 /* ---- cancelling ---- */
 
-/* Drops what is queued of one class; a read that has begun ends when its operations do. */
-static void drop_queued(struct reader *r, struct lane *l, enum read_class class, bool begun_too)
+/* Drops what is queued; a read that has begun ends when its operations do. */
+static void drop_queued(struct reader *r, struct list *q)
 {
-    struct list kept = {0};
     struct read *rd;
 
-    while ((rd = shift(&l->queued[class]))) {
-        if (!rd->at) {
+    while ((rd = shift(q))) {
+        rd->at = needed(rd);
+        rd->result = -ERR_CANCELLED;
+        if (!rd->in_flight)
             finish_read(r, rd, -ERR_CANCELLED);
-        } else if (begun_too) {
-            rd->at = needed(rd);
-            rd->result = -ERR_CANCELLED;
-            if (!rd->in_flight)
-                finish_read(r, rd, -ERR_CANCELLED);
-        } else {
-            push(&kept, rd);
-        }
     }
-    l->queued[class] = kept;
 }
 
 void reader_cancel_ahead(struct reader *r)
 {
     for (unsigned i = 0; i < r->n_lanes; i++)
-        drop_queued(r, &r->lanes[i], READ_AHEAD, true);
+        drop_queued(r, &r->lanes[i].queued[READ_AHEAD]);
 }
 
 void reader_cancel(struct reader *r)
 {
     for (unsigned i = 0; i < r->n_lanes; i++) {
-        drop_queued(r, &r->lanes[i], READ_DEMANDED, true);
-        drop_queued(r, &r->lanes[i], READ_AHEAD, true);
+        drop_queued(r, &r->lanes[i].small);
+        drop_queued(r, &r->lanes[i].queued[READ_DEMANDED]);
+        drop_queued(r, &r->lanes[i].queued[READ_AHEAD]);
     }
     while (r->n_ops)
         reap(r, true);
@@ -600,7 +619,7 @@ void reader_stats(const struct reader *r, struct reader_stats *ret)
     ret->engine = r->ops->name;
     ret->refused = r->refused;
     ret->direct = r->n_parts && reads_direct(&r->parts[0]);
-    ret->window = r->n_parts ? r->lanes[r->parts[0].lane].window : 0;
+    ret->window_bytes = r->n_parts ? r->lanes[r->parts[0].lane].window : 0;
     if (r->n_ops)
         ret->busy_us += clock_us() - r->busy_since;
 }

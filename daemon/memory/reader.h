@@ -35,8 +35,6 @@
 #define READER_WINDOW_MAX   64u /* operations in flight, all drives together */
 #define READER_SEGMENT      ((size_t)2 << 20) /* a longer read is made of operations of this size */
 #define READER_POOL_THREADS 4u
-/* An operation of this size or more takes one place of a window; smaller ones a part of it. */
-#define READER_FULL_COST_BYTES ((size_t)512 << 10)
 
 struct reader;
 
@@ -58,7 +56,7 @@ enum reader_engine {
 
 /* What calibration knows about the drive below one part; zero: the defaults above. */
 struct reader_drive {
-    unsigned window;
+    unsigned window; /* segments in flight; or as many bytes of smaller reads */
     size_t segment_bytes;
     bool buffered;
 };
@@ -128,14 +126,16 @@ bool reader_register(struct reader *r, void *base, size_t bytes);
 void reader_unregister(struct reader *r, void *base);
 
 /*
- * Bytes that one computation between two calls gives the drive time for: so many
- * are in flight from now on, where that is more than the window, lest the drive
- * run dry before the next call.  0: the window alone.  They land together, so
- * this is for reads of which all are wanted, in the order of submission.
+ * Bytes that one computation between two calls gives the drive time for: reads
+ * begin in bursts of so many from now on, or of the window's where that is more,
+ * lest the drive run dry before the next call; the next burst when three quarters
+ * of the one before have landed.  What begins together lands together, so this is
+ * for reads of which all are wanted, in the order of submission.  0: the window
+ * alone, refilled as operations land.
  */
 void reader_set_ahead(struct reader *r, size_t bytes);
 
-/* Queues n reads and starts what the window allows.  Cannot fail: a read does. */
+/* Queues n reads and starts what the window allows, demanded rows at once.  Cannot fail: a read does. */
 void reader_submit(struct reader *r, struct read *const *reads, unsigned n);
 
 /*
@@ -162,7 +162,7 @@ struct reader_stats {
     const char *engine;  /* "io_uring", "pread" */
     const char *refused; /* why not io_uring; "" */
     bool direct;         /* of the first part */
-    unsigned window;     /* of the first part's drive */
+    size_t window_bytes; /* of the first part's drive */
     size_t registered_bytes;
     uint64_t reads, failed_reads;
     uint64_t wanted_bytes, read_bytes; /* read − wanted: over-read */

@@ -2,6 +2,7 @@
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,11 +160,11 @@ END_TEST
 
 START_TEST(reads_begin_in_the_order_they_were_given)
 {
-    struct reader_drive d = {.window = 1};
+    struct reader_drive d = {.window = 1, .segment_bytes = 512 << 10};
     struct reader *r = make(&(struct reader_options){.engine = READER_POOL, .drives = &d});
     struct read *done[1];
 
-    /* of a window's full cost each, so that one is in flight at a time */
+    /* of more than a window, so that one is in flight at a time */
     for (unsigned i = 0; i < 6; i++)
         reads[i].bytes = 600000, reads[i].offset = (5 - i) * 700000;
     submit(r, 0, 6);
@@ -177,7 +178,7 @@ END_TEST
 
 START_TEST(what_is_demanded_goes_before_what_is_guessed)
 {
-    struct reader_drive d = {.window = 1};
+    struct reader_drive d = {.window = 1, .segment_bytes = 512 << 10};
     struct reader *r = make(&(struct reader_options){.engine = READER_POOL, .drives = &d});
     struct read *done[1];
 
@@ -196,7 +197,7 @@ END_TEST
 
 START_TEST(a_guess_that_has_not_begun_can_be_taken_back)
 {
-    struct reader_drive d = {.window = 1};
+    struct reader_drive d = {.window = 1, .segment_bytes = 512 << 10};
     struct reader *r = make(&(struct reader_options){.engine = READER_POOL, .drives = &d});
     struct read *done[4];
     unsigned n = 0;
@@ -327,6 +328,78 @@ START_TEST(a_file_that_was_cut_is_an_error_of_what_lay_behind_the_cut)
 }
 END_TEST
 
+/* Reads one operation for each post: what is begun meanwhile is told by the order of the rest. */
+static ssize_t gated_pread(void *arg, int from, void *buf, size_t n, off_t offset)
+{
+    while (sem_wait(arg) < 0)
+        continue;
+    return pread(from, buf, n, offset);
+}
+
+static void open_gate(sem_t *gate, unsigned n)
+{
+    while (n--)
+        sem_post(gate);
+}
+
+/* The number of the next read that lands. */
+static unsigned next(struct reader *r)
+{
+    struct read *done[1];
+
+    ck_assert_uint_eq(reader_wait(r, 1, done, 1), 1);
+    ck_assert(has_its_bytes(done[0]));
+    return (unsigned)(done[0] - reads);
+}
+
+static struct reader *make_gated(sem_t *gate)
+{
+    static struct reader_faults e;
+    struct reader_drive d = {.window = 1, .segment_bytes = 128 << 10};
+
+    ck_assert_int_eq(sem_init(gate, 0, 0), 0);
+    e = (struct reader_faults){.pread = gated_pread, .arg = gate};
+    for (unsigned i = 0; i < 12; i++) /* the last ones are rows */
+        reads[i].bytes = i < 10 ? 100000 : 5000, reads[i].offset = (uint64_t)i * 25 * 4096;
+    return make(&(struct reader_options){.faults = &e, .drives = &d});
+}
+
+START_TEST(a_row_waits_for_no_window)
+{
+    static const unsigned order[] = {0, 1, 10, 2, 3};
+    sem_t gate;
+    struct reader *r = make_gated(&gate);
+
+    submit(r, 0, 4); /* the second overlaps the window */
+    submit(r, 10, 1);
+    open_gate(&gate, ARRAY_LEN(order));
+    for (size_t i = 0; i < ARRAY_LEN(order); i++)
+        ck_assert_uint_eq(next(r), order[i]);
+    reader_destroy(r);
+    sem_destroy(&gate);
+}
+END_TEST
+
+START_TEST(a_burst_that_a_computation_gives_time_for_is_joined_only_when_it_is_nearly_over)
+{
+    static const unsigned order[] = {1, 2, 3, 10, 4, 5, 6, 7};
+    sem_t gate;
+    struct reader *r = make_gated(&gate);
+
+    reader_set_ahead(r, 300000);
+    submit(r, 0, 4); /* 400000: the last overlaps the window */
+    submit(r, 4, 4);
+    open_gate(&gate, 1);
+    ck_assert_uint_eq(next(r), 0); /* three in flight leave room for one */
+    submit(r, 10, 1);              /* would come behind it */
+    open_gate(&gate, ARRAY_LEN(order));
+    for (size_t i = 0; i < ARRAY_LEN(order); i++)
+        ck_assert_uint_eq(next(r), order[i]);
+    reader_destroy(r);
+    sem_destroy(&gate);
+}
+END_TEST
+
 START_TEST(what_a_computation_gives_time_for_is_in_flight_and_no_more_than_half_the_places)
 {
     struct reader_drive d = {.window = 4, .segment_bytes = 1 << 20};
@@ -334,16 +407,19 @@ START_TEST(what_a_computation_gives_time_for_is_in_flight_and_no_more_than_half_
     struct reader *r = make(&o);
     static const struct {
         size_t bytes;
-        unsigned window;
-    } steps[] = {
-        {0, 4}, {2 << 20, 4}, {(9 << 20) + 1, 10}, {SIZE_MAX, READER_WINDOW_MAX / 2}, {0, 4}};
+        size_t window;
+    } steps[] = {{0, 4 << 20},
+                 {2 << 20, 4 << 20},
+                 {9 << 20, 12 << 20}, /* with what is nearly over when it begins */
+                 {SIZE_MAX, ((size_t)READER_WINDOW_MAX / 2 << 20) * 4 / 3},
+                 {0, 4 << 20}};
 
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
         struct reader_stats s;
 
         reader_set_ahead(r, steps[i].bytes);
         reader_stats(r, &s);
-        ck_assert_uint_eq(s.window, steps[i].window);
+        ck_assert_uint_eq(s.window_bytes, steps[i].window);
         submit(r, 0, N_READS);
         ck_assert_uint_eq(wait_all(r), 0);
     }
@@ -404,6 +480,9 @@ TCase *tcase_memory_reader(void)
     tcase_add_loop_test(tc, every_range_arrives_whole_by_every_way, 0, ARRAY_LEN(ways));
     tcase_add_test(tc, reads_begin_in_the_order_they_were_given);
     tcase_add_test(tc, what_is_demanded_goes_before_what_is_guessed);
+    tcase_add_test(tc, a_row_waits_for_no_window);
+    tcase_add_test(tc,
+                   a_burst_that_a_computation_gives_time_for_is_joined_only_when_it_is_nearly_over);
     tcase_add_test(tc, a_guess_that_has_not_begun_can_be_taken_back);
     tcase_add_test(tc, waiting_for_none_never_blocks_and_an_idle_reader_says_so);
     tcase_add_test(tc, registered_buffers_change_nothing_and_can_be_taken_back);
