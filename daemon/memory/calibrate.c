@@ -28,7 +28,7 @@
 #define CELLS         (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_CELLS)
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
 #define NEARLY        0.95
-#define STATE_VERSION 3
+#define STATE_VERSION 4
 #define STATE_MAX     16384
 
 const size_t calibrate_sizes[CALIBRATE_SIZES] = {256 << 10, 1 << 20, 2 << 20};
@@ -59,6 +59,24 @@ static double cpu_seconds(void)
            (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
+uint64_t calibrate_range(uint64_t turn, uint64_t n)
+{
+    uint64_t step = n * 618 / 1000 + !n;
+
+    for (;; step++) { /* coprime to n: all come before any comes again */
+        uint64_t a = n, b = step;
+
+        while (b) {
+            uint64_t rest = a % b;
+
+            a = b;
+            b = rest;
+        }
+        if (a <= 1)
+            return n ? turn % n * step % n : 0;
+    }
+}
+
 /*
  * A range of this size, far from the ones before it, into the next of a read's
  * own buffers, which are every depth-th: a few that stay in the processor's
@@ -66,8 +84,7 @@ static double cpu_seconds(void)
  */
 static void place(struct trial *t, struct read *rd, size_t size, unsigned depth)
 {
-    uint64_t n = t->file_bytes / size;
-    uint64_t i = n ? t->turn++ * 0x9e3779b97f4a7c15ULL % n : 0;
+    uint64_t i = calibrate_range(t->turn++, t->file_bytes / size);
     size_t at = (size_t)((char *)rd->buffer - t->buffers) / size + depth;
 
     if (at >= t->buffers_bytes / size)

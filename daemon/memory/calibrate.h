@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "common/err.h"
 #include "daemon/memory/ledger.h"
@@ -75,6 +76,13 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
  */
 int calibrate_within(struct ledger *l, const char *who, int fd, const char *state_dir,
                      struct calibration *ret, struct err *err);
+
+/*
+ * Which of n ranges of a file is read at this turn: one far from those of the turns
+ * before, and none twice in n turns, for what was read a moment ago comes faster
+ * again.  n below 2^32.
+ */
+uint64_t calibrate_range(uint64_t turn, uint64_t n);
 
 /* What is kept of the drive below fd, and nothing is measured.  Any thread. */
 bool calibrate_known(int fd, const char *state_dir, struct calibration *ret);

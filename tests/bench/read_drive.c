@@ -42,9 +42,9 @@ static double cpu_seconds(void)
 /* The slice of this number; off the block boundary, as tensor data is. */
 static uint64_t slice_at(uint64_t i, const struct options *o, uint64_t file_bytes)
 {
-    uint64_t turn = o->in_order ? i : i * 0x9e3779b97f4a7c15ULL;
+    uint64_t n = file_bytes / o->slice - 1;
 
-    return turn % (file_bytes / o->slice - 1) * o->slice + 1824;
+    return (o->in_order ? i % n : calibrate_range(i, n)) * o->slice + 1824;
 }
 
 static void tell(const char *what, double bytes, double seconds, double cpu, double of)
@@ -88,8 +88,9 @@ static void plain(int fd, const struct options *o, uint64_t file_bytes, double o
 static void report(const struct reader_stats *s, double seconds, double cpu,
                    const struct calibration *c)
 {
-    printf("%s, %s, window %u, %.2f %% over-read\n", s->engine, s->direct ? "direct" : "buffered",
-           s->window, 100.0 * (double)(s->read_bytes - s->wanted_bytes) / (double)s->wanted_bytes);
+    printf("%s, %s, window of %zu KiB, %.2f %% over-read\n", s->engine,
+           s->direct ? "direct" : "buffered", s->window_bytes >> 10,
+           100.0 * (double)(s->read_bytes - s->wanted_bytes) / (double)s->wanted_bytes);
     tell("reader", (double)s->read_bytes, seconds, cpu, c->rate);
 }
 

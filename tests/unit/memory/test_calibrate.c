@@ -93,6 +93,31 @@ START_TEST(a_drive_is_measured_once_and_then_known)
 }
 END_TEST
 
+static const uint64_t ranges[] = {1, 2, 3, 8, 16, 618, 1000, 2236, 2237, 4474, 65536};
+
+START_TEST(a_walk_reads_all_ranges_before_any_again_and_none_beside_the_last)
+{
+    uint64_t n = ranges[_i], before = 0;
+    bool *seen = XNEW_ARRAY(bool, n);
+
+    for (uint64_t turn = 7; turn < n + 7; turn++) {
+        uint64_t at = calibrate_range(turn, n);
+
+        ck_assert_uint_lt(at, n);
+        ck_assert(!seen[at]);
+        seen[at] = true;
+        if (turn > 7 && n >= 8) {
+            uint64_t apart = at > before ? at - before : before - at;
+
+            ck_assert_uint_ge(MIN(apart, n - apart), n / 4);
+        }
+        before = at;
+    }
+    free(seen);
+    ck_assert_uint_eq(calibrate_range(3, 0), 0);
+}
+END_TEST
+
 START_TEST(reads_of_less_than_a_segment_get_what_the_table_has_for_them)
 {
     struct calibration c = {.rate = 9e8, .window = 4, .segment_bytes = 2 * MIB};
@@ -128,11 +153,11 @@ static const char *const damages[] = {
     "{",
     "[1, 2]",
     "{\"version\": 1}",
-    "{\"version\": 3, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
+    "{\"version\": 4, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
     "\"rate\": "
     "1e9, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
-    "{\"version\": 3, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
+    "{\"version\": 4, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
     "\"rate\": -1, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
 };
@@ -216,6 +241,8 @@ TCase *tcase_memory_calibrate(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_drive_is_measured_once_and_then_known);
+    tcase_add_loop_test(tc, a_walk_reads_all_ranges_before_any_again_and_none_beside_the_last, 0,
+                        ARRAY_LEN(ranges));
     tcase_add_test(tc, reads_of_less_than_a_segment_get_what_the_table_has_for_them);
     tcase_add_test(tc, a_table_that_was_not_filled_leaves_the_rate);
     tcase_add_loop_test(tc, a_damaged_state_file_is_measured_anew, 0, ARRAY_LEN(damages));
