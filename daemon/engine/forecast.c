@@ -9,7 +9,7 @@
 /* A layer that waits for experts: submission, wake-up, the last one, which computes alone. */
 #define LAYER_WAIT_S 0.25e-3
 /* Of its rate, what a drive gives that is asked by layers which also compute. */
-#define STEADY 0.91
+#define STEADY 0.97
 /* Experts of the last token that are chosen again beyond chance: little, since nothing is known. */
 #define REUSE 0.1
 /* Of the rate of memory: a kernel that reaches this is held up by memory. */

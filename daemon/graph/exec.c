@@ -162,6 +162,8 @@ static int run_group(struct program *p, const struct program_place *place, struc
         r = check(b, g->from, to, err);
     if (r >= 0 && program_has_pieces(p, g, place->residency))
         r = program_run_pieces(p, place, b->ops, g->from, to, &mine, err);
+    else if (r >= 0 && residency_streams(place->residency))
+        r = program_run_looking(place, b->ops, g->from, to, &mine, err);
     else if (r >= 0)
         r = place->ops->run(place->be, b->ops + g->from, to - g->from, &mine, place->scratch, err);
     unpin(p, g, g->n_uses, place->residency);

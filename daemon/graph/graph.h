@@ -273,6 +273,9 @@ struct program_place {
     void *scratch;           /* program_scratch_bytes */
     void (*tick)(void *arg); /* before each layer; may be NULL */
     void *tick_arg;
+    /* Bytes of dense weights computed between two looks at the reader while some of them stream;
+     * 0: so many that it takes a millisecond or two. */
+    size_t look_bytes;
 };
 
 /*

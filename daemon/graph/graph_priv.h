@@ -106,5 +106,8 @@ struct tensor value_tensor(const struct value *v, size_t rows, void *data);
 /* stream.c: runs [from, to) of a bound program, mixtures of a group in pieces. */
 int program_run_pieces(const struct program *p, const struct program_place *place, struct op *ops,
                        size_t from, size_t to, const struct op_run *run, struct err *err);
+/* The same without mixtures, while dense weights stream: the reader is looked at now and then. */
+int program_run_looking(const struct program_place *place, const struct op *ops, size_t from,
+                        size_t to, const struct op_run *run, struct err *err);
 /* Does the group, whose uses are pinned, have such a mixture? */
 bool program_has_pieces(const struct program *p, const struct group *g, const struct residency *r);

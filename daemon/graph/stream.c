@@ -4,13 +4,21 @@
  * and while they fly the ops between router and mixture run (a shared expert),
  * then the experts that are there, then each of the rest as it lands.  The sum
  * is taken at the end, in rank order, so the bits are those of a single run.
+ *
+ * And dense weights that stream: a long computation is cut, so that the drive is
+ * given the next reads when the ones before have landed and not when it ends.
+ * Rows of a matrix do not know of each other, so the bits are the same again.
  */
 
 #include <assert.h>
 
+#include "common/alloc.h"
 #include "daemon/graph/graph_priv.h"
 
 enum { MOE_IDS = 1, MOE_GATE = 3 };
+
+#define LOOK_BYTES ((size_t)64 << 20) /* a millisecond or two */
+#define CUT_ROWS   64u /* at multiples of so many: no two threads share a line of the result */
 
 static bool in_pieces(const struct node *n, const struct residency *r)
 {
@@ -110,4 +118,67 @@ int program_run_pieces(const struct program *p, const struct program_place *plac
         at = i + 1;
     }
     return r < 0 ? r : run_ops(place, ops, at, to, run, err);
+}
+
+/* Bytes of weights that an op multiplies by. */
+static size_t factor_bytes(const struct op *op)
+{
+    size_t bytes = 0;
+
+    for (unsigned i = 0; op->kind == OP_MATMUL && i < op->p.matmul.n_weights; i++)
+        bytes += tensor_bytes(&op->src[1 + i]);
+    return bytes;
+}
+
+/* Part k of n: a share of the rows of each weight. */
+static struct op cut(const struct op *whole, size_t k, size_t n)
+{
+    struct op op = *whole;
+
+    for (unsigned i = 0; i < op.p.matmul.n_weights; i++) {
+        struct tensor *w = &op.src[1 + i], *bias = &op.src[4 + i], *y = &op.dst[i];
+        size_t step = (w->n[1] / n + CUT_ROWS) / CUT_ROWS * CUT_ROWS;
+        size_t from = MIN(k * step, w->n[1]), rows = MIN(step, w->n[1] - from);
+
+        w->data = (char *)w->data + from * w->stride[1];
+        w->n[1] = rows;
+        y->data = (char *)y->data + from * sizeof(float);
+        y->n[0] = rows;
+        if (!bias->fmt)
+            continue;
+        bias->data = (char *)bias->data + from * sizeof(float);
+        bias->n[0] = rows;
+    }
+    return op;
+}
+
+int program_run_looking(const struct program_place *place, const struct op *ops, size_t from,
+                        size_t to, const struct op_run *run, struct err *err)
+{
+    struct op_run mine = *run;
+    size_t look = place->look_bytes ? place->look_bytes : LOOK_BYTES;
+    size_t bytes = 0, at = from;
+    int r = 0;
+
+    for (size_t i = from; i < to && r >= 0; i++) {
+        size_t more = factor_bytes(&ops[i]);
+        size_t parts = mine.rows == 1 ? more / look : 0; /* columns would be packed anew */
+
+        bytes += more;
+        if (bytes < look && ops[i].kind != OP_ROWS)
+            continue;
+        r = run_ops(place, ops, at, parts > 1 ? i : i + 1, &mine, err);
+        for (size_t k = 0; k < parts && parts > 1 && r >= 0; k++) {
+            struct op op = cut(&ops[i], k, parts);
+
+            residency_look(place->residency);
+            r = run_ops(place, &op, 0, 1, &mine, err);
+        }
+        residency_look(place->residency);
+        if (ops[i].kind == OP_ROWS)
+            mine.rows = mine.n_out;
+        bytes = 0;
+        at = i + 1;
+    }
+    return r < 0 || !mine.rows ? r : run_ops(place, ops, at, to, &mine, err);
 }

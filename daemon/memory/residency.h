@@ -151,6 +151,10 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err);
  * could not (ERR_NOMEM: this batch has failed, a later one may not).
  */
 int residency_between(struct residency *r, struct err *err);
+/* Do dense weights stream? */
+bool residency_streams(const struct residency *r);
+/* Between parts of a long computation: takes what has landed, and the drive goes on. */
+void residency_look(struct residency *r);
 
 /* -- what is known ----------------------------------------------------------------- */
 

@@ -94,7 +94,7 @@ int ring_open(struct residency *r, struct err *err)
         g->slots[i].flights = XNEW_ARRAY(struct flight, g->most_items);
     }
     g->in_use = FREE;
-    /* A layer computes in one piece: what it gives the drive time for must be in flight when it
+    /* A layer computes in few pieces: what they give the drive time for must be in flight when one
      * begins.  Beside experts the window stays short, or their reads would wait behind these. */
     reader_set_ahead(r->reader, r->in.n_units ? 0 : g->slot_bytes);
     return 0;
@@ -289,5 +289,15 @@ void ring_turn(struct residency *r, int layer)
         g->in_use = FREE;
         fill(r);
     }
+    residency_pump(r, 0);
+}
+
+bool residency_streams(const struct residency *r)
+{
+    return r->ring.n_segments > 0;
+}
+
+void residency_look(struct residency *r)
+{
     residency_pump(r, 0);
 }

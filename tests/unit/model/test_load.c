@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
+#include "daemon/model/model_priv.h"
 #include "tests/unit/model/tiny.h"
 
 TCase *tcase_model_load(void);
@@ -87,6 +88,49 @@ START_TEST(exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anyth
     model_residency(m, &s);
     ck_assert_uint_lt(s.resident_bytes, s.bytes);
     ck_assert_int_eq(s.placement.mode, PLACEMENT_STREAM);
+    model_close(m);
+}
+END_TEST
+
+/* Logits of each position, token by token, with so much memory. */
+static float *logits_within(const struct tiny_model *o, size_t bytes, size_t look_bytes)
+{
+    enum { N = 9 };
+    struct model_options mo = {.n_ctx = 256};
+    struct tiny_engine e = {.cpu = cpu, .ledger = ledger, .m = tiny_must_open(o)};
+    struct residency_stats s;
+    struct err err = {0};
+    int32_t ids[N];
+    float *out;
+
+    tiny_ids(ids, N);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, bytes, NULL), 0);
+    ck_assert_msg(load(e.m, &mo, &err) == 0, "%s", err.text);
+    model_residency(e.m, &s);
+    ck_assert_int_eq(s.placement.mode, look_bytes ? PLACEMENT_STREAM : PLACEMENT_ALL);
+    e.m->place.look_bytes = look_bytes;
+    out = tiny_logits(&e, ids, N, 1);
+    model_close(e.m);
+    return out;
+}
+
+START_TEST(a_computation_that_is_cut_while_weights_stream_gives_the_same_bits)
+{
+    struct tiny_model o = {
+        .family = tiny_families[_i], .fmt = format_of(FORMAT_q4_k), .n_layers = 12};
+    struct model *m = tiny_must_open(&o);
+    struct model_options mo = {.n_ctx = 256};
+    const size_t bytes = 9 * TINY_N_VOCAB * sizeof(float);
+    struct model_plan p = plan_of(m, &mo, 1);
+    float *whole = logits_within(&o, SIZE_MAX, 0);
+
+    for (size_t look = 1 << 10; look <= 1 << 16; look *= 8) {
+        float *cut = logits_within(&o, p.floor, look);
+
+        ck_assert_msg(memcmp(whole, cut, bytes) == 0, "%zu", look);
+        free(cut);
+    }
+    free(whole);
     model_close(m);
 }
 END_TEST
@@ -305,6 +349,8 @@ TCase *tcase_model_load(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, the_plan_is_what_the_ledger_holds_afterwards, 0, 6);
+    tcase_add_loop_test(tc, a_computation_that_is_cut_while_weights_stream_gives_the_same_bits, 0,
+                        3); /* the others stream experts */
     tcase_add_test(
         tc, exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anything_is_read);
     tcase_add_loop_test(tc, all_of_it_is_resident_as_soon_as_that_fits_and_not_one_byte_before, 0,
