@@ -155,30 +155,27 @@ static struct op cut(const struct op *whole, size_t k, size_t n)
 int program_run_looking(const struct program_place *place, const struct op *ops, size_t from,
                         size_t to, const struct op_run *run, struct err *err)
 {
-    struct op_run mine = *run;
     size_t look = place->look_bytes ? place->look_bytes : LOOK_BYTES;
     size_t bytes = 0, at = from;
     int r = 0;
 
     for (size_t i = from; i < to && r >= 0; i++) {
         size_t more = factor_bytes(&ops[i]);
-        size_t parts = mine.rows == 1 ? more / look : 0; /* columns would be packed anew */
+        size_t parts = run->rows == 1 ? more / look : 0; /* columns would be packed anew */
 
         bytes += more;
-        if (bytes < look && ops[i].kind != OP_ROWS)
+        if (bytes < look)
             continue;
-        r = run_ops(place, ops, at, parts > 1 ? i : i + 1, &mine, err);
+        r = run_ops(place, ops, at, parts > 1 ? i : i + 1, run, err);
         for (size_t k = 0; k < parts && parts > 1 && r >= 0; k++) {
             struct op op = cut(&ops[i], k, parts);
 
             residency_look(place->residency);
-            r = run_ops(place, &op, 0, 1, &mine, err);
+            r = run_ops(place, &op, 0, 1, run, err);
         }
         residency_look(place->residency);
-        if (ops[i].kind == OP_ROWS)
-            mine.rows = mine.n_out;
         bytes = 0;
         at = i + 1;
     }
-    return r < 0 || !mine.rows ? r : run_ops(place, ops, at, to, &mine, err);
+    return r < 0 ? r : run_ops(place, ops, at, to, run, err);
 }
