@@ -147,6 +147,15 @@ static int check(const struct binding *b, size_t from, size_t to, struct err *er
     return 0;
 }
 
+/* From here on the batch is the rows whose logits are wanted; a router may ask for their tokens. */
+static void keep_wanted(struct program *p, struct op_run *run)
+{
+    for (size_t i = 0; i < run->n_out; i++)
+        p->wanted[i] = run->tokens[run->rows_out[i]];
+    run->tokens = p->wanted;
+    run->rows = run->n_out;
+}
+
 static int run_group(struct program *p, const struct program_place *place, struct binding *b,
                      const struct group *g, size_t to, const struct op_run *run, struct err *err)
 {
@@ -155,9 +164,9 @@ static int run_group(struct program *p, const struct program_place *place, struc
 
     if (r < 0)
         return r;
-    r = fetch_rows(p, g, place->residency, b->ops, &mine, err);
     if (g->out)
-        mine.rows = run->n_out;
+        keep_wanted(p, &mine);
+    r = fetch_rows(p, g, place->residency, b->ops, &mine, err);
     if (r >= 0 && !b->checked)
         r = check(b, g->from, to, err);
     if (r >= 0 && program_has_pieces(p, g, place->residency))

@@ -95,6 +95,7 @@ struct program {
     size_t scratch_bytes;
     struct binding bindings[N_BINDINGS];
     int32_t *counting; /* [max_rows] 0, 1, 2 …: the rows of a table that holds only those */
+    int32_t *wanted;   /* [max_out] tokens of the rows that a batch wants */
 };
 
 /* Does it leave something in a cache or a state? */

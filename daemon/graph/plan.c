@@ -332,6 +332,7 @@ int graph_compile(const struct graph *g, const struct program_options *opt,
     p->counting = XNEW_ARRAY(int32_t, opt->max_rows);
     for (size_t i = 0; i < opt->max_rows; i++)
         p->counting[i] = (int32_t)i;
+    p->wanted = XNEW_ARRAY(int32_t, opt->max_out);
     shape_caches(p, opt->layout);
     delay_mixtures(p);
     place_values(p);
@@ -357,6 +358,7 @@ void program_destroy(struct program *p)
     free(p->groups);
     free(p->uses);
     free(p->counting);
+    free(p->wanted);
     free(p);
 }
 
@@ -399,5 +401,6 @@ size_t program_memory_bytes(const struct program *p)
 {
     return sizeof *p + p->n_nodes * (sizeof *p->nodes + N_BINDINGS * sizeof(struct op)) +
            p->n_values * (sizeof *p->values + sizeof *p->places) + p->n_groups * sizeof *p->groups +
-           p->n_uses * sizeof *p->uses + p->max_rows * sizeof *p->counting;
+           p->n_uses * sizeof *p->uses + p->max_rows * sizeof *p->counting +
+           p->max_out * sizeof *p->wanted;
 }

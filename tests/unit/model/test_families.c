@@ -101,8 +101,8 @@ START_TEST(every_wrong_file_of_every_family_is_refused_by_name)
 END_TEST
 
 /* The last logits of n ids in batches of step, with room for batches of n_batch. */
-static void last_logits(const char *family, size_t n, size_t n_batch, size_t step, float *out,
-                        size_t *ret_chunks)
+static void last_logits(const char *family, const char *variant, size_t n, size_t n_batch,
+                        size_t step, float *out, size_t *ret_chunks)
 {
     struct model_options options = {.n_ctx = FAMILY_N_CTX, .n_batch = n_batch, .n_out = 1};
     struct tiny_engine e = {.cpu = cpu_backend_open(2, NULL), .ledger = ledger_create()};
@@ -112,7 +112,7 @@ static void last_logits(const char *family, size_t n, size_t n_batch, size_t ste
     const float *logits = NULL;
     char name[96];
 
-    family_file_build(&(struct family_file){.family = family}, &w, name);
+    family_file_build(&(struct family_file){.family = family, .variant = variant}, &w, name);
     ck_assert_msg(tiny_open(&w, &e.m, &err) == 0, "%s", err.text);
     ck_assert_msg(
         model_load(e.m, &options, e.ledger, e.cpu.ops, e.cpu.be, NULL, NULL, NULL, &err) == 0, "%s",
@@ -137,12 +137,24 @@ START_TEST(a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache)
     float full[FAMILY_N_VOCAB], ring[FAMILY_N_VOCAB];
     size_t full_chunks, ring_chunks;
 
-    last_logits(windowed[_i], 2600, FAMILY_N_CTX, 2600, full, &full_chunks);
-    last_logits(windowed[_i], 2600, 100, 100, ring, &ring_chunks);
+    last_logits(windowed[_i], NULL, 2600, FAMILY_N_CTX, 2600, full, &full_chunks);
+    last_logits(windowed[_i], NULL, 2600, 100, 100, ring, &ring_chunks);
     ck_assert_uint_eq(full_chunks, FAMILY_N_CTX / OP_KV_CHUNK);
     ck_assert_uint_lt(ring_chunks, 2600 / OP_KV_CHUNK);
     ck_assert(full[0] != full[1]);
     ck_assert_mem_eq(full, ring, sizeof full);
+}
+END_TEST
+
+/* Of a batch only the last row is wanted, and its last layer too chooses experts by the token. */
+START_TEST(experts_by_token_are_those_of_the_row_that_is_wanted)
+{
+    float whole[FAMILY_N_VOCAB], steps[FAMILY_N_VOCAB];
+    size_t chunks;
+
+    last_logits("deepseek4", "hashes", 40, 40, 40, whole, &chunks);
+    last_logits("deepseek4", "hashes", 40, 40, 1, steps, &chunks);
+    ck_assert_mem_eq(whole, steps, sizeof whole);
 }
 END_TEST
 
@@ -155,6 +167,7 @@ TCase *tcase_model_families(void)
         n++;
     tcase_add_loop_test(tc, every_file_of_a_family_opens_and_tells_its_layers, 0, n);
     tcase_add_test(tc, every_wrong_file_of_every_family_is_refused_by_name);
+    tcase_add_test(tc, experts_by_token_are_those_of_the_row_that_is_wanted);
     tcase_add_loop_test(tc, a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache, 0,
                         (int)ARRAY_LEN(windowed));
     return tc;
