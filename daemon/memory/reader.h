@@ -5,8 +5,9 @@
  * For weights as they load and as they stream: io_uring with direct I/O, driven by the thread that
  * wants the bytes (no thread that reaps), or, where the kernel or a sandbox
  * refuses io_uring, a pool of threads with pread.  Reads start in the order of
- * submission, `window` of them in flight on each drive, so that they land one
- * after another rather than all at the end; the window is refilled inside
+ * submission, but demanded rows (32 KiB or less) before all others; a window of
+ * bytes is in flight on each drive, so that they land one after another rather
+ * than all at the end, where the drive tells of each; the window is refilled inside
  * reader_submit and reader_wait, and nowhere else: who computes for long
  * between two waits calls reader_wait(…, 0, …) in between.
  *
@@ -31,7 +32,7 @@
 #include "common/err.h"
 
 #define READER_ALIGN        ((size_t)4096)
-#define READER_WINDOW       6u  /* two experts of three slices; streaming-trial, section 2 */
+#define READER_WINDOW       6u  /* segments in flight, of a drive that nobody has measured */
 #define READER_WINDOW_MAX   64u /* operations in flight, all drives together */
 #define READER_SEGMENT      ((size_t)2 << 20) /* a longer read is made of operations of this size */
 #define READER_POOL_THREADS 4u
