@@ -100,8 +100,8 @@ START_TEST(every_wrong_file_of_every_family_is_refused_by_name)
 }
 END_TEST
 
-/* The last logits of n ids in batches of step, with room for batches of n_batch. */
-static void last_logits(const char *family, const char *variant, size_t n, size_t n_batch,
+/* The last logits of n ids in batches of step, with room for batches of n_batch; words: of a file that is odd. */
+static void last_logits(const char *family, const char *words, size_t n, size_t n_batch,
                         size_t step, float *out, size_t *ret_chunks)
 {
     struct model_options options = {.n_ctx = FAMILY_N_CTX, .n_batch = n_batch, .n_out = 1};
@@ -110,9 +110,9 @@ static void last_logits(const char *family, const char *variant, size_t n, size_
     struct err err = {0};
     int32_t ids[FAMILY_N_CTX], row;
     const float *logits = NULL;
-    char name[96];
+    struct family_file o = {.family = family};
 
-    family_file_build(&(struct family_file){.family = family, .variant = variant}, &w, name);
+    ck_assert_int_eq(family_file_build_odd(&o, words, &w, &err), 0);
     ck_assert_msg(tiny_open(&w, &e.m, &err) == 0, "%s", err.text);
     ck_assert_msg(
         model_load(e.m, &options, e.ledger, e.cpu.ops, e.cpu.be, NULL, NULL, NULL, &err) == 0, "%s",
@@ -137,8 +137,8 @@ START_TEST(a_window_that_has_gone_round_its_ring_gives_the_bits_of_a_full_cache)
     float full[FAMILY_N_VOCAB], ring[FAMILY_N_VOCAB];
     size_t full_chunks, ring_chunks;
 
-    last_logits(windowed[_i], NULL, 2600, FAMILY_N_CTX, 2600, full, &full_chunks);
-    last_logits(windowed[_i], NULL, 2600, 100, 100, ring, &ring_chunks);
+    last_logits(windowed[_i], "", 2600, FAMILY_N_CTX, 2600, full, &full_chunks);
+    last_logits(windowed[_i], "", 2600, 100, 100, ring, &ring_chunks);
     ck_assert_uint_eq(full_chunks, FAMILY_N_CTX / OP_KV_CHUNK);
     ck_assert_uint_lt(ring_chunks, 2600 / OP_KV_CHUNK);
     ck_assert(full[0] != full[1]);
@@ -152,8 +152,8 @@ START_TEST(experts_by_token_are_those_of_the_row_that_is_wanted)
     float whole[FAMILY_N_VOCAB], steps[FAMILY_N_VOCAB];
     size_t chunks;
 
-    last_logits("deepseek4", "hashes", 40, 40, 40, whole, &chunks);
-    last_logits("deepseek4", "hashes", 40, 40, 1, steps, &chunks);
+    last_logits("deepseek4", "hash_layer_count=4", 40, 40, 40, whole, &chunks);
+    last_logits("deepseek4", "hash_layer_count=4", 40, 40, 1, steps, &chunks);
     ck_assert_mem_eq(whole, steps, sizeof whole);
 }
 END_TEST
