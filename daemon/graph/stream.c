@@ -152,6 +152,20 @@ static struct op cut(const struct op *whole, size_t k, size_t n)
     return op;
 }
 
+static int run_parts(const struct program_place *place, const struct op *whole, size_t n,
+                     const struct op_run *run, struct err *err)
+{
+    int r = 0;
+
+    for (size_t k = 0; k < n && r >= 0; k++) {
+        struct op op = cut(whole, k, n);
+
+        residency_look(place->residency);
+        r = run_ops(place, &op, 0, 1, run, err);
+    }
+    return r;
+}
+
 int program_run_looking(const struct program_place *place, const struct op *ops, size_t from,
                         size_t to, const struct op_run *run, struct err *err)
 {
@@ -161,18 +175,14 @@ int program_run_looking(const struct program_place *place, const struct op *ops,
 
     for (size_t i = from; i < to && r >= 0; i++) {
         size_t more = factor_bytes(&ops[i]);
-        size_t parts = run->rows == 1 ? more / look : 0; /* columns would be packed anew */
+        bool long_one = run->rows == 1 && more >= 2 * look; /* columns would be packed anew */
 
         bytes += more;
         if (bytes < look)
             continue;
-        r = run_ops(place, ops, at, parts > 1 ? i : i + 1, run, err);
-        for (size_t k = 0; k < parts && parts > 1 && r >= 0; k++) {
-            struct op op = cut(&ops[i], k, parts);
-
-            residency_look(place->residency);
-            r = run_ops(place, &op, 0, 1, run, err);
-        }
+        r = run_ops(place, ops, at, long_one ? i : i + 1, run, err);
+        if (r >= 0 && long_one)
+            r = run_parts(place, &ops[i], more / look, run, err);
         residency_look(place->residency);
         bytes = 0;
         at = i + 1;

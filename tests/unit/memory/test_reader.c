@@ -364,6 +364,16 @@ static struct reader *make_gated(sem_t *gate)
     return make(&(struct reader_options){.faults = &e, .drives = &d});
 }
 
+/* What is left lands in this order. */
+static void end_gated(struct reader *r, sem_t *gate, const unsigned *order, unsigned n)
+{
+    open_gate(gate, n);
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_uint_eq(next(r), order[i]);
+    reader_destroy(r);
+    sem_destroy(gate);
+}
+
 START_TEST(a_row_waits_for_no_window)
 {
     static const unsigned order[] = {0, 1, 10, 2, 3};
@@ -372,11 +382,7 @@ START_TEST(a_row_waits_for_no_window)
 
     submit(r, 0, 4); /* the second overlaps the window */
     submit(r, 10, 1);
-    open_gate(&gate, ARRAY_LEN(order));
-    for (size_t i = 0; i < ARRAY_LEN(order); i++)
-        ck_assert_uint_eq(next(r), order[i]);
-    reader_destroy(r);
-    sem_destroy(&gate);
+    end_gated(r, &gate, order, ARRAY_LEN(order));
 }
 END_TEST
 
@@ -392,15 +398,11 @@ START_TEST(a_burst_that_a_computation_gives_time_for_is_joined_only_when_it_is_n
     open_gate(&gate, 1);
     ck_assert_uint_eq(next(r), 0); /* three in flight leave room for one */
     submit(r, 10, 1);              /* would come behind it */
-    open_gate(&gate, ARRAY_LEN(order));
-    for (size_t i = 0; i < ARRAY_LEN(order); i++)
-        ck_assert_uint_eq(next(r), order[i]);
-    reader_destroy(r);
-    sem_destroy(&gate);
+    end_gated(r, &gate, order, ARRAY_LEN(order));
 }
 END_TEST
 
-START_TEST(what_a_computation_gives_time_for_is_in_flight_and_no_more_than_half_the_places)
+START_TEST(a_computation_gives_time_for_a_burst_of_half_the_places_at_most)
 {
     struct reader_drive d = {.window = 4, .segment_bytes = 1 << 20};
     struct reader_options o = {.drives = &d};
@@ -491,8 +493,7 @@ TCase *tcase_memory_reader(void)
     tcase_add_test(tc, a_read_that_fails_names_the_tensor_and_spares_the_others);
     tcase_add_loop_test(tc, a_file_that_was_cut_is_an_error_of_what_lay_behind_the_cut, 0,
                         ARRAY_LEN(ways));
-    tcase_add_test(tc,
-                   what_a_computation_gives_time_for_is_in_flight_and_no_more_than_half_the_places);
+    tcase_add_test(tc, a_computation_gives_time_for_a_burst_of_half_the_places_at_most);
     tcase_add_loop_test(tc, cancelling_leaves_no_read_with_the_reader, 0, ARRAY_LEN(ways));
     tcase_add_test(tc, a_buffer_that_is_too_small_is_refused_and_nothing_is_written);
     return tc;

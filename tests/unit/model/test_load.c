@@ -92,24 +92,25 @@ START_TEST(exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anyth
 }
 END_TEST
 
+enum { N_IDS = 9 };
+
 /* Logits of each position, token by token, with so much memory. */
 static float *logits_within(const struct tiny_model *o, size_t bytes, size_t look_bytes)
 {
-    enum { N = 9 };
     struct model_options mo = {.n_ctx = 256};
     struct tiny_engine e = {.cpu = cpu, .ledger = ledger, .m = tiny_must_open(o)};
     struct residency_stats s;
     struct err err = {0};
-    int32_t ids[N];
+    int32_t ids[N_IDS];
     float *out;
 
-    tiny_ids(ids, N);
+    tiny_ids(ids, N_IDS);
     ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, bytes, NULL), 0);
     ck_assert_msg(load(e.m, &mo, &err) == 0, "%s", err.text);
     model_residency(e.m, &s);
     ck_assert_int_eq(s.placement.mode, look_bytes ? PLACEMENT_STREAM : PLACEMENT_ALL);
     e.m->place.look_bytes = look_bytes;
-    out = tiny_logits(&e, ids, N, 1);
+    out = tiny_logits(&e, ids, N_IDS, 1);
     model_close(e.m);
     return out;
 }
@@ -120,7 +121,7 @@ START_TEST(a_computation_that_is_cut_while_weights_stream_gives_the_same_bits)
         .family = tiny_families[_i], .fmt = format_of(FORMAT_q4_k), .n_layers = 12};
     struct model *m = tiny_must_open(&o);
     struct model_options mo = {.n_ctx = 256};
-    const size_t bytes = 9 * TINY_N_VOCAB * sizeof(float);
+    const size_t bytes = (size_t)N_IDS * TINY_N_VOCAB * sizeof(float);
     struct model_plan p = plan_of(m, &mo, 1);
     float *whole = logits_within(&o, SIZE_MAX, 0);
 
