@@ -149,6 +149,16 @@ static bool may_measure(const struct engine *e, const char *what, struct machine
     return false;
 }
 
+/* As many weights to walk over as there is room for; 0: none. */
+static size_t reserve_weights(struct engine *e)
+{
+    for (size_t n = GAUGE_WEIGHTS; n >= GAUGE_WEIGHTS_LEAST; n /= 2)
+        if (ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(n),
+                           "the kernels", NULL) == 0)
+            return n;
+    return 0;
+}
+
 static void know_kernels(struct engine *e, const struct model_work *w, struct machine *m)
 {
     struct gauge_mixture mixtures[MODEL_WORK_MIXTURES];
@@ -163,14 +173,15 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
     k->opened = true;
     if (!gauge_lacks(&k->gauge, &wants) || !may_measure(e, "the kernels have", m))
         return;
-    if (ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(),
-                       "the kernels", NULL) < 0) {
-        no_room(m, "the kernels", gauge_staging_bytes());
+    wants.weights_bytes = reserve_weights(e);
+    if (!wants.weights_bytes) {
+        no_room(m, "the kernels", gauge_staging_bytes(GAUGE_WEIGHTS_LEAST));
         return;
     }
     r = gauge_measure(&k->gauge, &wants, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
                       &err);
-    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes());
+    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING,
+                   gauge_staging_bytes(wants.weights_bytes));
     if (r < 0) {
         snprintf(m->why, sizeof m->why, "the kernels cannot be measured: %.200s", err.text);
         return;

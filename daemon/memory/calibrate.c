@@ -24,11 +24,13 @@
 #define DEPTH_MAX     16
 #define SMALLEST_FILE ((size_t)64 << 20) /* below: what is measured is not kept */
 #define ROUNDS        2                  /* of all cells; the better one counts: noise only slows */
-#define LAST_CELLS    16                 /* the last measurement is as long as so many */
-#define CELLS         (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_CELLS)
+#define LAST_TURNS    4                  /* of the chosen window, over all sizes … */
+#define LAST_CELLS    4                  /* … each as long as so many cells */
+#define CELLS                                                                                      \
+    (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_TURNS * LAST_CELLS * CALIBRATE_SIZES)
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
 #define NEARLY        0.95
-#define STATE_VERSION 4
+#define STATE_VERSION 5
 #define STATE_MAX     16384
 
 const size_t calibrate_sizes[CALIBRATE_SIZES] = {256 << 10, 1 << 20, 2 << 20};
@@ -95,42 +97,58 @@ static void place(struct trial *t, struct read *rd, size_t size, unsigned depth)
     rd->name = "of the drive's trial";
 }
 
-/* Keeps depth reads in flight for a while; the clock starts when the first has landed. */
+/* What has landed, and whether all of it has. */
+static int landed(struct read *const *reads, unsigned n, size_t *ret_bytes, struct err *err)
+{
+    *ret_bytes = 0;
+    for (unsigned i = 0; i < n; i++) {
+        int r = read_check(reads[i], err);
+
+        if (r < 0)
+            return r;
+        *ret_bytes += reads[i]->bytes;
+    }
+    return 0;
+}
+
+/*
+ * Keeps depth reads in flight for a while.  A drive may tell of several at once,
+ * so the clock runs from what has landed together to what has landed together.
+ */
 static int run_cell(struct trial *t, size_t size, unsigned depth, bool buffered, struct cell *ret,
                     struct err *err)
 {
     struct reader_drive drive = {.window = depth, .segment_bytes = size, .buffered = buffered};
     struct reader_options options = {.drives = &drive};
     struct reader *r;
-    struct read *one[1];
-    size_t bytes = 0;
+    struct read *list[DEPTH_MAX];
+    size_t bytes = 0, more;
     int64_t t0 = 0, now = 0, end = clock_us() + t->cell_us;
     double cpu0 = 0;
+    unsigned n = depth;
     int rc = reader_create(&t->fd, 1, &options, &r, err);
 
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; i < depth; i++) {
+    for (unsigned i = 0; i < n; i++) {
         t->reads[i] = (struct read){.buffer = t->buffers + i * size, .capacity = size};
-        place(t, &t->reads[i], size, depth);
-        one[0] = &t->reads[i];
-        reader_submit(r, one, 1);
+        list[i] = &t->reads[i];
     }
-    while (reader_wait(r, 1, one, 1)) {
-        rc = read_check(one[0], err);
+    while (now < end && bytes < t->cell_bytes) {
+        for (unsigned i = 0; i < n; i++)
+            place(t, list[i], size, depth);
+        reader_submit(r, list, n);
+        n = reader_wait(r, 1, list, depth);
+        now = clock_us();
+        rc = landed(list, n, &more, err);
         if (rc < 0)
             break;
-        now = clock_us();
         if (t0) {
-            bytes += one[0]->bytes;
+            bytes += more;
         } else {
             t0 = now;
             cpu0 = cpu_seconds();
         }
-        if (now >= end || bytes >= t->cell_bytes)
-            break;
-        place(t, one[0], size, depth);
-        reader_submit(r, one, 1);
     }
     if (rc == 0 && now > t0) {
         double gib = (double)bytes / (double)(1 << 30);
@@ -221,23 +239,48 @@ static void choose(const struct table *t, struct calibration *c)
     c->buffered_cpu_s_per_gib = t->buffered.cpu_s_per_gib;
 }
 
-/* The chosen way again, for longer: the best of many cells is partly luck. */
+/* The column of the table where reads of a size are as many as the window's bytes let through. */
+static int window_depth(const struct calibration *c, int size)
+{
+    size_t most = c->window * c->segment_bytes / calibrate_sizes[size];
+    int depth = CALIBRATE_DEPTHS - 1;
+
+    while (depth && (calibrate_depths[depth] > most || !c->rates[size][depth]))
+        depth--;
+    return depth;
+}
+
+/*
+ * The chosen window again, for longer: the best of many cells is partly luck.
+ * Every size that is read in it, in turns, so that they can be compared although
+ * a shared drive differs from one tenth of a second to the next.
+ */
 static int measure_chosen(struct trial *t, struct calibration *c, struct err *err)
 {
-    struct cell cell = {0};
-    int r;
+    double s_per_byte[CALIBRATE_SIZES] = {0};
+    int turns[CALIBRATE_SIZES] = {0};
 
     t->cell_us *= LAST_CELLS;
     t->cell_bytes *= LAST_CELLS;
-    if (!c->rate) /* a file too small for any cell */
-        c->window = 1;
-    r = run_cell(t, c->segment_bytes, c->window, !c->direct, &cell, err);
-    if (r >= 0 && cell.rate > 0) {
-        c->rate = cell.rate;
-        c->cpu_s_per_gib = cell.cpu_s_per_gib;
-    }
+    for (int turn = 0; turn < LAST_TURNS; turn++)
+        for (int i = 0; i < CALIBRATE_SIZES && calibrate_sizes[i] <= c->segment_bytes; i++) {
+            struct cell cell = {0};
+            int r = run_cell(t, calibrate_sizes[i], calibrate_depths[window_depth(c, i)],
+                             !c->direct, &cell, err);
+
+            if (r < 0)
+                return r;
+            if (cell.rate <= 0) /* the file is too small */
+                continue;
+            s_per_byte[i] += 1 / cell.rate;
+            turns[i]++;
+            c->cpu_s_per_gib = cell.cpu_s_per_gib;
+        }
+    for (int i = 0; i < CALIBRATE_SIZES; i++)
+        if (turns[i]) /* the last is that of segments */
+            c->rate = c->rates[i][window_depth(c, i)] = turns[i] / s_per_byte[i];
     c->window = MAX(c->window, WINDOW_LEAST);
-    return r;
+    return 0;
 }
 
 static void explain(struct calibration *c)
@@ -418,15 +461,9 @@ int calibrate_within(struct ledger *l, const char *who, int fd, const char *stat
     return r;
 }
 
-/* The table's rate of a size, with as many in flight as the window's bytes let through. */
 static double table_rate(const struct calibration *c, int size)
 {
-    size_t most = c->window * c->segment_bytes / calibrate_sizes[size];
-    int depth = CALIBRATE_DEPTHS - 1;
-
-    while (depth && (calibrate_depths[depth] > most || !c->rates[size][depth]))
-        depth--;
-    return c->rates[size][depth];
+    return c->rates[size][window_depth(c, size)];
 }
 
 double calibrate_rate(const struct calibration *c, double read_bytes)

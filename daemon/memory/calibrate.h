@@ -2,7 +2,7 @@
  * calibrate - how fast the drive below a file is, and how to read it.
  *
  * Measured once per drive, at first use, on the model file itself: sizes of
- * reads × how many in flight × direct or buffered, about a second and at most
+ * reads × how many in flight × direct or buffered, at most CALIBRATE_MS and
  * CALIBRATE_BYTES; then kept in the state folder, one small file per drive,
  * named by device and file system.
  *
@@ -24,8 +24,8 @@
 #include "daemon/memory/ledger.h"
 #include "daemon/memory/reader.h"
 
-#define CALIBRATE_BYTES ((size_t)4 << 30)
-#define CALIBRATE_MS    1200
+#define CALIBRATE_BYTES ((size_t)6 << 30)
+#define CALIBRATE_MS    2000
 /*
  * Bytes of buffers while it measures: what the caller reserves as staging.  The
  * least may all stay in a processor's cache, which is filled a few percent faster

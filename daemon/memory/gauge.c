@@ -2,6 +2,7 @@
 
 #include "daemon/memory/gauge.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/formats/act.h"
@@ -34,10 +35,10 @@ static size_t rows_bytes(void)
     return GAUGE_ROWS_MAX * 2 * WIDTH * sizeof(float);
 }
 
-size_t gauge_staging_bytes(void)
+size_t gauge_staging_bytes(size_t weights_bytes)
 {
     /* scratch is packed activations and partial sums: never more than the rows four times */
-    return alloc_page_round(GAUGE_WEIGHTS_BYTES) + alloc_page_round(rows_bytes()) +
+    return alloc_page_round(weights_bytes) + alloc_page_round(rows_bytes()) +
            alloc_page_round(4 * rows_bytes());
 }
 
@@ -85,8 +86,8 @@ static int measure_format(struct gauge *g, const struct gauge_bench *b, enum for
 {
     const struct format *f = format_of(id);
     size_t bytes = format_row_bytes(f, WIDTH) * HEIGHT;
-    size_t most = MIN(GAUGE_WEIGHTS_BYTES / alloc_page_round(bytes), GAUGE_OPS_MAX);
-    struct op ops[GAUGE_OPS_MAX];
+    size_t most = MIN(b->weights_bytes / alloc_page_round(bytes), GAUGE_OPS_MAX);
+    struct op *ops = b->list;
     int r = 0;
 
     for (size_t i = 0; i < most; i++)
@@ -129,10 +130,10 @@ static int measure_attention(struct gauge *g, const struct gauge_bench *b, enum 
     const struct format *f = format_of(id);
     size_t position = 2 * format_row_bytes(f, HEAD_DIM) * KV_HEADS;
     size_t cache = position * OP_KV_CHUNK * KV_CHUNKS;
-    size_t most = MIN(GAUGE_WEIGHTS_BYTES / alloc_page_round(cache), GAUGE_OPS_MAX);
+    size_t most = MIN(b->weights_bytes / alloc_page_round(cache), GAUGE_OPS_MAX);
     size_t middle = DEPTH + GAUGE_ROWS_MAX / 2; /* positions that a row of many sees */
     double one = 0, many = 0, group = (double)HEADS / (double)KV_HEADS;
-    struct op ops[GAUGE_OPS_MAX];
+    struct op *ops = b->list;
     int r;
 
     for (size_t i = 0; i < most; i++)
@@ -242,23 +243,28 @@ static int measure(struct gauge *g, const struct gauge_wants *w, const struct ga
 int gauge_measure(struct gauge *g, const struct gauge_wants *w, const char *dir,
                   const struct backend_ops *ops, struct backend *be, struct err *err)
 {
-    struct gauge_bench b = {
-        .ops = ops, .be = be, .rows_bytes = rows_bytes(), .scratch_bytes = 4 * rows_bytes()};
+    struct gauge_bench b = {.ops = ops,
+                            .be = be,
+                            .list = XNEW_ARRAY(struct op, GAUGE_OPS_MAX),
+                            .weights_bytes = MAX(w->weights_bytes, GAUGE_WEIGHTS_LEAST),
+                            .rows_bytes = rows_bytes(),
+                            .scratch_bytes = 4 * rows_bytes()};
     int r = 0;
 
-    b.weights = alloc_pages(GAUGE_WEIGHTS_BYTES, 1);
+    b.weights = alloc_pages(b.weights_bytes, 1);
     b.rows = alloc_pages(b.rows_bytes, 1);
     b.scratch = alloc_pages(b.scratch_bytes, 1);
     if (!b.weights || !b.rows || !b.scratch)
         r = err_set(err, ERR_NOMEM, "the kernel has no %zu bytes to measure the kernels with",
-                    gauge_staging_bytes());
+                    gauge_staging_bytes(b.weights_bytes));
     if (r >= 0) { /* pages of its own, and scales that are neither zero nor too small for a float */
-        memset(b.weights, ORDINARY, GAUGE_WEIGHTS_BYTES);
+        memset(b.weights, ORDINARY, b.weights_bytes);
         memset(b.rows, ORDINARY, b.rows_bytes);
         memset(b.scratch, 0, b.scratch_bytes);
         r = measure(g, w, &b, err);
     }
-    free_pages(b.weights, GAUGE_WEIGHTS_BYTES);
+    free(b.list);
+    free_pages(b.weights, b.weights_bytes);
     free_pages(b.rows, b.rows_bytes);
     free_pages(b.scratch, b.scratch_bytes);
     if (r >= 0 && dir && *dir)

@@ -64,13 +64,14 @@ static size_t op_bytes(const struct gauge_mixture *m)
 }
 
 /* So many that a few operations of them fit; ret->ff may be less than what it stands for. */
-static void shrink(const struct gauge_mixture *m, unsigned n_experts, struct gauge_mixture *ret)
+static void shrink(const struct gauge_bench *b, const struct gauge_mixture *m, unsigned n_experts,
+                   struct gauge_mixture *ret)
 {
     *ret = *m;
     ret->n_experts = MIN(n_experts, m->n_experts);
-    while (op_bytes(ret) > GAUGE_WEIGHTS_BYTES / 2 && ret->n_experts > ret->n_used)
+    while (op_bytes(ret) > b->weights_bytes / 2 && ret->n_experts > ret->n_used)
         ret->n_experts--;
-    while (op_bytes(ret) > GAUGE_WEIGHTS_BYTES / 2 && ret->ff >= 2 * FF_BLOCK)
+    while (op_bytes(ret) > b->weights_bytes / 2 && ret->ff >= 2 * FF_BLOCK)
         ret->ff = ret->ff / 2 / FF_BLOCK * FF_BLOCK;
 }
 
@@ -163,14 +164,14 @@ static int measure_point(const struct gauge_bench *b, const struct gauge_mixture
                          double *ret_rows, double *ret_s, struct err *err)
 {
     bool one = each <= 1; /* a row: those that it chooses, and no others */
-    struct op ops[GAUGE_OPS_MAX];
+    struct op *ops = b->list;
     struct gauge_mixture some;
     size_t most, rows;
     double s = 0;
     int r;
 
-    shrink(m, one ? m->n_used : 2 * m->n_used, &some);
-    most = MIN(GAUGE_WEIGHTS_BYTES / op_bytes(&some), GAUGE_OPS_MAX);
+    shrink(b, m, one ? m->n_used : 2 * m->n_used, &some);
+    most = MIN(b->weights_bytes / op_bytes(&some), GAUGE_OPS_MAX);
     rows = one ? 1 : (size_t)(each * some.n_experts / some.n_used);
     rows = most ? rows_that_fit(b, &some, rows) : 0;
     *ret_rows = 0;

@@ -7,20 +7,16 @@
 
 #include "daemon/memory/gauge.h"
 
-/*
- * Of weights that runs walk over.  Four times a last-level cache of 32 MiB: of
- * twice as many bytes as it holds, a cache that evicts at random still has a
- * fifth when they come round again, of four times as many next to none.
- */
-#define GAUGE_WEIGHTS_BYTES ((size_t)128 << 20)
-#define GAUGE_ROWS_MAX      ((size_t)256)
-#define GAUGE_OPS_MAX       ((size_t)128)
+#define GAUGE_ROWS_MAX ((size_t)256)
+#define GAUGE_OPS_MAX  ((size_t)512)
 
 struct gauge_bench {
     const struct backend_ops *ops;
     struct backend *be;
-    char *weights; /* GAUGE_WEIGHTS_BYTES, and no number among them that is odd */
-    char *rows;    /* in, then out */
+    struct op *list; /* [GAUGE_OPS_MAX] to build operations in */
+    char *weights;   /* no number among them that is odd */
+    size_t weights_bytes;
+    char *rows; /* in, then out */
     size_t rows_bytes;
     void *scratch;
     size_t scratch_bytes;

@@ -23,6 +23,8 @@
 #include "daemon/memory/calibrate.h"
 
 #define N_SLOTS 24
+#define HUGE_PAGE                                                                                  \
+    ((size_t)2 << 20) /* all slots in such: small pages cost the drive half its rate */
 
 struct options {
     size_t slice;
@@ -100,7 +102,8 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
     struct reader_drive drive = calibrate_reader(c);
     struct reader_options ro = {.drives = &drive, .engine = o->pool ? READER_POOL : READER_AUTO};
     size_t cap = reader_slot_bytes_any(o->slice);
-    char *slots = alloc_pages(N_SLOTS * cap, 1);
+    size_t slots_bytes = (N_SLOTS * cap + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    char *slots = alloc_pages(slots_bytes, 1);
     struct read reads[N_SLOTS] = {0}, *done[N_SLOTS];
     struct reader *r = NULL;
     struct reader_stats s;
@@ -114,8 +117,8 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
         fprintf(stderr, "read_drive: %s\n", err.text);
         return 1;
     }
-    memset(slots, 1, N_SLOTS * cap);
-    if (o->registered && !reader_register(r, slots, N_SLOTS * cap))
+    memset(slots, 1, slots_bytes);
+    if (o->registered && !reader_register(r, slots, slots_bytes))
         printf("(the kernel refuses to register buffers)\n");
     t0 = clock_us();
     cpu = cpu_seconds();
@@ -144,7 +147,7 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
     else
         report(&s, seconds, cpu_seconds() - cpu, c);
     reader_destroy(r);
-    free_pages(slots, N_SLOTS * cap);
+    free_pages(slots, slots_bytes);
     return 0;
 }
 
@@ -189,7 +192,7 @@ int main(int argc, char **argv)
         case 'r': o.registered = true; break;
         case 'o': o.in_order = true; break;
         case 'j': o.json = true; break;
-        case 'd': co = (struct calibrate_options){.state_dir = optarg}; break;
+        case 'd': co.state_dir = optarg, co.again = false; break;
         default: return 2;
         }
     fd = optind < argc ? open(argv[optind], O_RDONLY | O_CLOEXEC) : -1;

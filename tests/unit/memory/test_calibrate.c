@@ -153,11 +153,11 @@ static const char *const damages[] = {
     "{",
     "[1, 2]",
     "{\"version\": 1}",
-    "{\"version\": 4, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
+    "{\"version\": 5, \"at\": 1, \"direct\": true, \"window\": 100000, \"segment_bytes\": 1048576, "
     "\"rate\": "
     "1e9, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
-    "{\"version\": 4, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
+    "{\"version\": 5, \"at\": 1, \"direct\": true, \"window\": 6, \"segment_bytes\": 1048576, "
     "\"rate\": -1, "
     "\"cpu_s_per_gib\": 0, \"buffered_rate\": 0, \"buffered_cpu_s_per_gib\": 0, \"rates\": []}",
 };
