@@ -22,9 +22,11 @@
 #include "common/clock.h"
 #include "daemon/memory/calibrate.h"
 
-#define N_SLOTS 24
-#define HUGE_PAGE                                                                                  \
-    ((size_t)2 << 20) /* all slots in such: small pages cost the drive half its rate */
+/* All in huge pages: small ones cost the drive half its rate. */
+#define HUGE_PAGE   ((size_t)2 << 20)
+#define SLOTS_MIN   24
+#define SLOTS_MAX   96
+#define SLOTS_BYTES ((size_t)64 << 20) /* fewer would stay in a cache */
 
 struct options {
     size_t slice;
@@ -102,9 +104,10 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
     struct reader_drive drive = calibrate_reader(c);
     struct reader_options ro = {.drives = &drive, .engine = o->pool ? READER_POOL : READER_AUTO};
     size_t cap = reader_slot_bytes_any(o->slice);
-    size_t slots_bytes = (N_SLOTS * cap + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    unsigned n_slots = (unsigned)MIN(MAX(SLOTS_BYTES / cap, SLOTS_MIN), SLOTS_MAX);
+    size_t slots_bytes = (n_slots * cap + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     char *slots = alloc_pages(slots_bytes, 1);
-    struct read reads[N_SLOTS] = {0}, *done[N_SLOTS];
+    struct read reads[SLOTS_MAX] = {0}, *done[SLOTS_MAX];
     struct reader *r = NULL;
     struct reader_stats s;
     struct err err = {0};
@@ -122,11 +125,11 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
         printf("(the kernel refuses to register buffers)\n");
     t0 = clock_us();
     cpu = cpu_seconds();
-    for (unsigned i = 0; i < N_SLOTS; i++) {
+    for (unsigned i = 0; i < n_slots; i++) {
         reads[i] = (struct read){.buffer = slots + i * cap, .capacity = cap, .name = "slice"};
         done[i] = &reads[i];
     }
-    for (unsigned n = N_SLOTS; n;) {
+    for (unsigned n = n_slots; n;) {
         bool more = (double)(clock_us() - t0) / 1e6 < o->seconds;
 
         for (unsigned i = 0; more && i < n; i++) {
@@ -135,7 +138,7 @@ static int through_reader(int fd, const struct options *o, const struct calibrat
         }
         if (more)
             reader_submit(r, done, n);
-        n = reader_wait(r, 1, done, N_SLOTS);
+        n = reader_wait(r, 1, done, n_slots);
         for (unsigned i = 0; i < n; i++)
             if (read_check(done[i], &err) < 0)
                 fprintf(stderr, "read_drive: %s\n", err.text);
