@@ -195,7 +195,10 @@ int main(int argc, char **argv)
         case 'r': o.registered = true; break;
         case 'o': o.in_order = true; break;
         case 'j': o.json = true; break;
-        case 'd': co.state_dir = optarg, co.again = false; break;
+        case 'd':
+            co.state_dir = optarg;
+            co.again = false;
+            break;
         default: return 2;
         }
     fd = optind < argc ? open(argv[optind], O_RDONLY | O_CLOEXEC) : -1;

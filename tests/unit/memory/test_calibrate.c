@@ -74,6 +74,7 @@ START_TEST(a_drive_is_measured_once_and_then_known)
 
     ck_assert(!a.from_file);
     ck_assert_double_gt(a.rate, 0);
+    ck_assert_double_eq_tol(calibrate_rate(&a, (double)a.segment_bytes), a.rate, a.rate * 1e-9);
     ck_assert_uint_ge(a.window, calibrate_depths[2]); /* fewer leave the drive idle */
     ck_assert_uint_gt(strlen(a.why), 20);
     ck_assert_ptr_nonnull(path);
