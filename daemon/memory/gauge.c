@@ -39,8 +39,7 @@ size_t gauge_staging_bytes(size_t weights_bytes)
 {
     /* scratch is packed activations and partial sums: never more than the rows four times */
     return alloc_page_round(weights_bytes) + alloc_page_round(rows_bytes()) +
-           alloc_page_round(4 * rows_bytes()) +
-           alloc_page_round(GAUGE_OPS_MAX * sizeof(struct op));
+           alloc_page_round(4 * rows_bytes()) + alloc_page_round(GAUGE_OPS_MAX * sizeof(struct op));
 }
 
 static struct op product(const struct gauge_bench *b, const struct format *f, size_t at)
