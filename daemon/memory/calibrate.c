@@ -233,8 +233,6 @@ static void choose(const struct table *t, struct calibration *c)
         depth--;
     c->segment_bytes = calibrate_sizes[size];
     c->window = calibrate_depths[depth];
-    c->rate = t->direct[size][depth].rate;
-    c->cpu_s_per_gib = t->direct[size][depth].cpu_s_per_gib;
     c->buffered_rate = t->buffered.rate;
     c->buffered_cpu_s_per_gib = t->buffered.cpu_s_per_gib;
 }
