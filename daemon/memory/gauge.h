@@ -4,11 +4,13 @@
  * has next to nothing to do.
  *
  * For each format that is asked for, once: seconds for a byte of weights at 1,
- * 8, 32 and 256 rows, over more weights than caches hold; about a quarter of
+ * 8, 32 and 256 rows, over more weights than caches hold; about a third of
  * a second a format.  Attention likewise, over a cache, for one query and for
  * many.  Experts as one operation, since that is how a layer has them: small
- * matrices, rows brought together and shared out unevenly, a sum; a quarter of a
- * second for each kind of mixture.  Kept in the state folder for the machine
+ * matrices, rows brought together and shared out unevenly, a sum; a third of a
+ * second for each kind of mixture.  All of it in three turns, of which each
+ * figure's middle is told: what stalls the machine for a moment is no figure's
+ * whole time.  Kept in the state folder for the machine
  * that it was measured on (processor, tier, threads), for GAUGE_KEPT_S.  The
  * fastest format at one row is what memory gives: the rate of RAM, as these
  * kernels read it.

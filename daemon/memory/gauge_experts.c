@@ -17,7 +17,7 @@
 
 enum { IN, IDS, WEIGHTS, GATE, UP, DOWN }; /* src of a MOE */
 
-static const double rows_each[GAUGE_POINTS] = {1, 8, 32, 64};
+static const double rows_each[GAUGE_POINTS] = {1, 8, 32, 128};
 
 bool gauge_mixture_same(const struct gauge_mixture *a, const struct gauge_mixture *b)
 {

@@ -11,7 +11,7 @@
 #include "daemon/memory/gauge_priv.h"
 #include "daemon/memory/kept.h"
 
-#define STATE_VERSION 3
+#define STATE_VERSION 4
 #define STATE_MAX     ((size_t)64 << 10)
 
 static void name_machine(struct gauge *g, const struct backend_ops *ops, struct backend *be)

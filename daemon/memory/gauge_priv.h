@@ -9,6 +9,7 @@
 
 #define GAUGE_ROWS_MAX ((size_t)256)
 #define GAUGE_OPS_MAX  ((size_t)512)
+#define GAUGE_TURNS    3
 
 struct gauge_bench {
     const struct backend_ops *ops;
@@ -37,5 +38,8 @@ void gauge_add(struct gauge *g, const struct gauge_experts *e);
 /* Unknown it stays where the backend cannot compute it. */
 int gauge_measure_mixture(struct gauge *g, const struct gauge_bench *b,
                           const struct gauge_mixture *m, struct err *err);
+
+/* The middle of each figure; the turns know the same things, in the same order. */
+void gauge_settle(struct gauge *g, const struct gauge turns[GAUGE_TURNS]);
 
 void gauge_save(const struct gauge *g, const char *dir);

@@ -6,7 +6,7 @@
 
 #include "common/alloc.h"
 #include "common/file.h"
-#include "daemon/memory/gauge.h"
+#include "daemon/memory/gauge_priv.h"
 #include "tests/support/cpu_backend.h"
 #include "tests/support/scratch.h"
 
@@ -71,6 +71,14 @@ static char *kept_text(void)
     return copy;
 }
 
+static void put_back(const char *text)
+{
+    char *path = xasprintf("%s/kernels.json", dir);
+
+    ck_assert_int_ge(file_replace(path, text, strlen(text), 0600, NULL), 0);
+    free(path);
+}
+
 /* Puts other words in the place of some of the kept file. */
 static void replace(const char *from, const char *to)
 {
@@ -121,26 +129,25 @@ END_TEST
 START_TEST(figures_of_another_machine_of_yesterday_or_of_no_sense_are_measured_again)
 {
     struct gauge g = measured();
-    char *machine = xasprintf("\"machine\":\"%s", g.machine);
+    char *machine = xasprintf("\"machine\":\"%s", g.machine), *whole = kept_text();
+    const char *const odd[][2] = {
+        {machine, "\"machine\":\"Another "},
+        {"\"at\":1", "\"at\":0"},
+        {"\"at\":1", "\"at\":9"},
+        {"\"q8_0\":[", "\"q8_0\":[-"},
+        {"\"used\":4", "\"used\":17"},
+        {"\"rows\":[1", "\"rows\":[9999"},
+    };
 
+    for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+        put_back(whole);
+        ck_assert_msg(is_known(), "before %s", odd[i][1]);
+        replace(odd[i][0], odd[i][1]);
+        ck_assert_msg(!is_known(), "%s", odd[i][1]);
+    }
+    measured();
     ck_assert(is_known());
-    replace(machine, "\"machine\":\"Another ");
-    ck_assert(!is_known());
-    measured();
-    replace("\"at\":1", "\"at\":0");
-    ck_assert(!is_known());
-    measured();
-    replace("\"at\":1", "\"at\":9");
-    ck_assert(!is_known());
-    measured();
-    replace("\"q8_0\":[", "\"q8_0\":[-");
-    ck_assert(!is_known());
-    measured();
-    replace("\"used\":4", "\"used\":17");
-    ck_assert(!is_known());
-    measured();
-    replace("\"rows\":[1", "\"rows\":[9999");
-    ck_assert(!is_known());
+    free(whole);
     free(machine);
 }
 END_TEST
@@ -214,6 +221,35 @@ START_TEST(experts_too_large_for_the_bench_are_measured_by_a_part_of_them)
 }
 END_TEST
 
+START_TEST(a_turn_that_was_stalled_says_nothing)
+{
+    struct gauge turns[GAUGE_TURNS] = {{0}}, g = {0};
+    static const double took[GAUGE_TURNS] = {2, 1, 300};
+
+    for (int t = 0; t < GAUGE_TURNS; t++) {
+        int late = (t + 1) % GAUGE_TURNS; /* each figure has its stall in another turn */
+
+        turns[t].known[FORMAT_q8_0] = turns[t].attends[FORMAT_f16] = true;
+        turns[t].n_mixtures = 1;
+        turns[t].experts[0].mixture = mixture;
+        for (int p = 0; p < GAUGE_POINTS; p++) {
+            turns[t].seconds[FORMAT_q8_0][p] = took[(t + p) % GAUGE_TURNS];
+            turns[t].experts[0].rows[p] = p + 1;
+            turns[t].experts[0].seconds[p] = took[t];
+        }
+        turns[t].attention[FORMAT_f16][0] = turns[t].op_s = took[late];
+        turns[t].attention[FORMAT_f16][1] = turns[t].row_byte_s = took[t];
+    }
+    gauge_settle(&g, turns);
+    for (double rows = 1; rows <= 256; rows *= 2)
+        ck_assert_double_eq(gauge_seconds(&g, FORMAT_q8_0, 1, rows), 2);
+    ck_assert_double_eq(gauge_expert_seconds(&g, &mixture, 3), 2);
+    ck_assert_double_eq(gauge_attention_seconds(&g, FORMAT_f16, 1, 2), 4);
+    ck_assert_double_eq(g.op_s, 2);
+    ck_assert_double_eq(g.row_byte_s, 2);
+}
+END_TEST
+
 START_TEST(attention_takes_a_share_for_every_query)
 {
     struct gauge g = {.attends[FORMAT_f16] = true, .attention[FORMAT_f16] = {2, 0.5}};
@@ -235,6 +271,7 @@ TCase *tcase_memory_gauge(void)
     tcase_add_test(tc, between_the_points_time_grows_evenly_and_past_the_last_with_the_rows);
     tcase_add_test(tc, an_expert_takes_what_lies_between_the_points_and_only_of_its_own_kind);
     tcase_add_test(tc, experts_too_large_for_the_bench_are_measured_by_a_part_of_them);
+    tcase_add_test(tc, a_turn_that_was_stalled_says_nothing);
     tcase_add_test(tc, attention_takes_a_share_for_every_query);
     return tc;
 }
