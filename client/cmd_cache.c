@@ -66,7 +66,7 @@ static void print_curve(const json_t *curve)
     json_t *p;
 
     if (!json_array_size(curve)) {
-        puts("nothing is known yet of other sizes: no token has been decoded with a cache");
+        puts("nothing is known yet of other sizes: no token has been decoded by experts");
         return;
     }
     t = table_create(heads, ARRAY_LEN(heads));

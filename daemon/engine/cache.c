@@ -79,7 +79,7 @@ static json_t *map_json(const struct residency *r)
 
 /* What a token takes: experts that it misses at the drive's rate, and the rest as measured. */
 struct pace {
-    double rate; /* of the drive while it reads; 0: not known */
+    double rate; /* of the drive while it reads, or as it was calibrated; 0: not known */
     double rest_s;
     double bytes; /* of all experts of a token */
 };
@@ -89,9 +89,11 @@ static struct pace pace_of(const struct slot *s, const struct residency *r,
 {
     struct pace p = {0};
     struct model_info info;
+    double misses;
 
-    if (!st->uses || !st->busy_us || s->tg_per_s <= 0)
-        return p;
+    p.rate = st->busy_us ? (double)st->reader_bytes / ((double)st->busy_us / 1e6) : st->drive_rate;
+    if (p.rate <= 0 || s->tg_per_s <= 0)
+        return (struct pace){0};
     model_info(s->model, &info);
     for (size_t i = 0; i < residency_n_layers(r); i++) {
         struct residency_layer l;
@@ -99,8 +101,8 @@ static struct pace pace_of(const struct slot *s, const struct residency *r,
         residency_layer(r, i, &l);
         p.bytes += (double)l.slot_bytes * (double)info.n_experts_used;
     }
-    p.rate = (double)st->reader_bytes / ((double)st->busy_us / 1e6);
-    p.rest_s = 1.0 / s->tg_per_s - p.bytes * (1.0 - (double)st->hits / (double)st->uses) / p.rate;
+    misses = st->uses ? 1.0 - (double)st->hits / (double)st->uses : 0.0;
+    p.rest_s = 1.0 / s->tg_per_s - p.bytes * misses / p.rate;
     p.rest_s = MAX(p.rest_s, 1e-4);
     return p;
 }
@@ -169,6 +171,7 @@ static json_t *report(const struct slot *s, const struct job *j)
     json_object_set_new(o, "device_mb_per_s",
                         json_real(busy_s > 0 ? (double)st.reader_bytes / 1e6 / busy_s : 0.0));
     json_object_set_new(o, "drive_mb_per_s", json_real(st.drive_rate / 1e6));
+    json_object_set_new(o, "drive_wait_ms", json_real(st.drive_wait_s * 1e3));
     json_object_set_new(o, "reader", st.reader ? json_string(st.reader) : json_null());
     json_object_set_new(o, "direct", json_boolean(st.direct));
     json_object_set_new(o, "drive_why", json_string(st.drive_why));

@@ -175,6 +175,8 @@ static int run_group(struct program *p, const struct program_place *place, struc
         r = program_run_looking(place, b->ops, g->from, to, &mine, err);
     else if (r >= 0)
         r = place->ops->run(place->be, b->ops + g->from, to - g->from, &mine, place->scratch, err);
+    if (r >= 0)
+        program_note_choices(p, place, b->ops, g->from, to, &mine);
     unpin(p, g, g->n_uses, place->residency);
     return r;
 }

@@ -98,6 +98,8 @@ struct program {
     int32_t *wanted;   /* [max_out] tokens of the rows that a batch wants */
 };
 
+enum { MOE_IDS = 1, MOE_GATE = 3 }; /* src of a mixture */
+
 /* Does it leave something in a cache or a state? */
 bool node_keeps(const struct node *n);
 
@@ -110,5 +112,8 @@ int program_run_pieces(const struct program *p, const struct program_place *plac
 /* The same without mixtures, while dense weights stream: the reader is looked at now and then. */
 int program_run_looking(const struct program_place *place, const struct op *ops, size_t from,
                         size_t to, const struct op_run *run, struct err *err);
+/* Tells residency what mixtures of [from, to) have chosen, when that ran in one piece. */
+void program_note_choices(const struct program *p, const struct program_place *place,
+                          const struct op *ops, size_t from, size_t to, const struct op_run *run);
 /* Does the group, whose uses are pinned, have such a mixture? */
 bool program_has_pieces(const struct program *p, const struct group *g, const struct residency *r);

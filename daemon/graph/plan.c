@@ -55,7 +55,10 @@ static void arena_give(struct arena *a, graph_value owner)
     a->n--;
 }
 
-/* The index of the op that reads each value last; the output is read after all. */
+/*
+ * The index of the op that reads each value last; the output is read after all,
+ * and what experts were chosen when their layer has run (program_note_choices).
+ */
 static size_t *last_reads(const struct program *p)
 {
     size_t *last = XNEW_ARRAY(size_t, p->n_values);
@@ -67,6 +70,16 @@ static size_t *last_reads(const struct program *p)
         for (int s = 0; s < OP_MAX_SRC; s++)
             if (p->nodes[i].src[s].kind == REF_VALUE)
                 last[p->nodes[i].src[s].index] = i;
+    }
+    for (size_t i = 0; i < p->n_nodes; i++) {
+        const struct ref *ids = &p->nodes[i].src[MOE_IDS];
+        size_t to = i;
+
+        if (p->nodes[i].op.kind != OP_MOE || ids->kind != REF_VALUE)
+            continue;
+        while (to + 1 < p->n_nodes && p->nodes[to + 1].op.layer == p->nodes[i].op.layer)
+            to++;
+        last[ids->index] = MAX(last[ids->index], to);
     }
     last[p->output] = p->n_nodes;
     return last;

@@ -15,8 +15,6 @@
 #include "common/alloc.h"
 #include "daemon/graph/graph_priv.h"
 
-enum { MOE_IDS = 1, MOE_GATE = 3 };
-
 #define LOOK_BYTES ((size_t)64 << 20) /* a millisecond or two */
 #define CUT_ROWS   64u /* at multiples of so many: no two threads share a line of the result */
 
@@ -54,8 +52,8 @@ static int run_ops(const struct program_place *place, const struct op *ops, size
     return place->ops->run(place->be, ops + from, to - from, run, place->scratch, err);
 }
 
-static void begin(const struct program *p, const struct program_place *place, const struct op *ops,
-                  size_t moe, const struct op_run *run)
+static struct residency_choice choice_of(const struct program *p, const struct op *ops, size_t moe,
+                                         const struct op_run *run)
 {
     const struct tensor *ids = &ops[moe].src[MOE_IDS];
     struct residency_choice c = {.ids = ids->data,
@@ -67,7 +65,19 @@ static void begin(const struct program *p, const struct program_place *place, co
         c.parts[i] = p->nodes[moe].src[MOE_GATE + i].index;
         c.offsets[i] = p->nodes[moe].src[MOE_GATE + i].offset;
     }
-    residency_experts_begin(place->residency, &c);
+    return c;
+}
+
+void program_note_choices(const struct program *p, const struct program_place *place,
+                          const struct op *ops, size_t from, size_t to, const struct op_run *run)
+{
+    for (size_t i = from; i < to; i++)
+        if (ops[i].kind == OP_MOE && p->nodes[i].src[MOE_GATE].kind == REF_WEIGHT &&
+            residency_is_watched(place->residency, p->nodes[i].src[MOE_GATE].index)) {
+            struct residency_choice c = choice_of(p, ops, i, run);
+
+            residency_note(place->residency, &c);
+        }
 }
 
 /* The experts as they come, then the sum. */
@@ -101,6 +111,7 @@ int program_run_pieces(const struct program *p, const struct program_place *plac
     int r = 0;
 
     for (size_t i = from; i < to && r >= 0; i++) {
+        struct residency_choice c;
         size_t router;
 
         if (!in_pieces(&p->nodes[i], place->residency))
@@ -109,7 +120,8 @@ int program_run_pieces(const struct program *p, const struct program_place *plac
         r = run_ops(place, ops, at, router + 1, run, err);
         if (r < 0)
             return r;
-        begin(p, place, ops, i, run);
+        c = choice_of(p, ops, i, run);
+        residency_experts_begin(place->residency, &c);
         r = run_ops(place, ops, router + 1, i, run, err);
         if (r >= 0)
             r = run_experts(place, &ops[i], run, err);

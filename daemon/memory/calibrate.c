@@ -28,9 +28,13 @@
 #define LAST_CELLS    4                  /* … each as long as so many cells */
 #define CELLS                                                                                      \
     (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_TURNS * LAST_CELLS * CALIBRATE_SIZES)
+#define BURSTS        31 /* of which the middle one tells what a silence costs */
+#define BURST_READS   3  /* an expert's slices … */
+#define BURST_SIZE    1  /* … of so many bytes, by index */
+#define SILENCE_US    2000
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
 #define NEARLY        0.95
-#define STATE_VERSION 5
+#define STATE_VERSION 6
 #define STATE_MAX     16384
 
 const size_t calibrate_sizes[CALIBRATE_SIZES] = {256 << 10, 1 << 20, 2 << 20};
@@ -281,12 +285,76 @@ static int measure_chosen(struct trial *t, struct calibration *c, struct err *er
     return 0;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+/* Reads all at once, and waits for all; *ret_s: how long. */
+static int run_burst(struct trial *t, struct reader *r, size_t size, double *ret_s, struct err *err)
+{
+    struct read *list[BURST_READS];
+    int64_t t0 = clock_us();
+    size_t bytes;
+    int rc = 0;
+
+    /* as a layer does that has computed: not asleep */
+    while (clock_us() - t0 < SILENCE_US)
+        continue;
+    for (unsigned i = 0; i < BURST_READS; i++) {
+        list[i] = &t->reads[i];
+        place(t, list[i], size, BURST_READS);
+    }
+    t0 = clock_us();
+    reader_submit(r, list, BURST_READS);
+    for (unsigned left = BURST_READS; left && rc >= 0;) {
+        unsigned n = reader_wait(r, 1, list, left);
+
+        rc = landed(list, n, &bytes, err);
+        left -= n;
+    }
+    *ret_s = (double)(clock_us() - t0) / 1e6;
+    return rc;
+}
+
+/* Within the time of a few cells: on a slow drive fewer bursts tell. */
+static int measure_wait(struct trial *t, struct calibration *c, struct err *err)
+{
+    size_t size = MIN(calibrate_sizes[BURST_SIZE], c->segment_bytes);
+    struct reader_drive drive = calibrate_reader(c);
+    struct reader_options options = {.drives = &drive};
+    struct reader *r;
+    int64_t end = clock_us() + 2 * t->cell_us;
+    double s[BURSTS];
+    size_t n = 0;
+    int rc;
+
+    if (!fits(size, BURST_READS, t))
+        return 0;
+    rc = reader_create(&t->fd, 1, &options, &r, err);
+    if (rc < 0)
+        return rc;
+    for (unsigned i = 0; i < BURST_READS; i++)
+        t->reads[i] = (struct read){.buffer = t->buffers + i * size, .capacity = size};
+    while (n < BURSTS && rc >= 0 && (!n || clock_us() < end))
+        rc = run_burst(t, r, size, &s[n++], err);
+    reader_destroy(r);
+    if (rc < 0)
+        return rc;
+    qsort(s, n, sizeof *s, by_size);
+    c->wait_s = MAX(s[n / 2] - BURST_READS * (double)size / calibrate_rate(c, (double)size), 0.0);
+    return 0;
+}
+
 static void explain(struct calibration *c)
 {
     size_t n = (size_t)snprintf(
-        c->why, sizeof c->why, "%s: %.2f GB/s with %u reads in flight, %.2f s of CPU per GiB",
+        c->why, sizeof c->why,
+        "%s: %.2f GB/s with %u reads in flight, %.2f ms to begin, %.2f s of CPU per GiB",
         c->direct ? "direct" : "buffered, the file system has no direct I/O", c->rate / 1e9,
-        c->window, c->cpu_s_per_gib);
+        c->window, c->wait_s * 1e3, c->cpu_s_per_gib);
 
     if (c->buffered_rate > 0)
         snprintf(c->why + n, sizeof c->why - n,
@@ -322,11 +390,12 @@ static void save(const char *dir, const struct calibration *c)
     for (int i = 0; i < CALIBRATE_SIZES; i++)
         for (int k = 0; k < CALIBRATE_DEPTHS; k++)
             json_array_append_new(rates, json_real(c->rates[i][k]));
-    all = json_pack("{s:i, s:I, s:b, s:i, s:I, s:f, s:f, s:f, s:f, s:o}", "version", STATE_VERSION,
-                    "at", (json_int_t)clock_wall_s(), "direct", c->direct, "window", (int)c->window,
-                    "segment_bytes", (json_int_t)c->segment_bytes, "rate", c->rate, "cpu_s_per_gib",
-                    c->cpu_s_per_gib, "buffered_rate", c->buffered_rate, "buffered_cpu_s_per_gib",
-                    c->buffered_cpu_s_per_gib, "rates", rates);
+    all = json_pack("{s:i, s:I, s:b, s:i, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "version",
+                    STATE_VERSION, "at", (json_int_t)clock_wall_s(), "direct", c->direct, "window",
+                    (int)c->window, "segment_bytes", (json_int_t)c->segment_bytes, "rate", c->rate,
+                    "cpu_s_per_gib", c->cpu_s_per_gib, "wait_s", c->wait_s, "buffered_rate",
+                    c->buffered_rate, "buffered_cpu_s_per_gib", c->buffered_cpu_s_per_gib, "rates",
+                    rates);
     kept_save(dir, path, all);
     free(path);
 }
@@ -343,6 +412,7 @@ static bool take(const json_t *all, struct calibration *c)
         json_get_int(all, "segment_bytes", READER_ALIGN, 1 << 30, &segment, NULL) != 1 ||
         json_get_double(all, "rate", 1, 1e15, &c->rate, NULL) != 1 ||
         json_get_double(all, "cpu_s_per_gib", 0, 1e6, &c->cpu_s_per_gib, NULL) != 1 ||
+        json_get_double(all, "wait_s", 0, 60, &c->wait_s, NULL) != 1 ||
         json_get_double(all, "buffered_rate", 0, 1e15, &c->buffered_rate, NULL) != 1 ||
         json_get_double(all, "buffered_cpu_s_per_gib", 0, 1e6, &c->buffered_cpu_s_per_gib, NULL) !=
             1 ||
@@ -429,6 +499,8 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
         choose(&table, &c);
         r = measure_chosen(&t, &c, err);
     }
+    if (r >= 0)
+        r = measure_wait(&t, &c, err);
     free_pages(t.buffers, t.buffers_bytes);
     if (r < 0)
         return r;

@@ -8,7 +8,8 @@
  *
  * Segments are the largest size that is nearly the best, the window the smallest
  * that comes nearly to the best of that size, and the rate what both give; reads
- * of less than a segment, such as experts' slices, give less.  Direct wins unless
+ * of less than a segment, such as experts' slices, give less, and after a silence
+ * of some milliseconds a drive takes a while to begin.  Direct wins unless
  * the file system refuses it: what is read buffered costs several times the CPU
  * and would have to be dropped from the page cache again for the budget to hold.
  *
@@ -54,6 +55,8 @@ struct calibration {
     size_t segment_bytes;
     double rate;          /* bytes a second, as the reader is told to read */
     double cpu_s_per_gib; /* of it, kernel and user */
+    double wait_s; /* that a few reads at once take beyond their bytes at their rate, when the
+                             drive had nothing to do: what a layer waits that misses an expert */
     double buffered_rate; /* the other way; 0: not measured */
     double buffered_cpu_s_per_gib;
     double rates[CALIBRATE_SIZES]

@@ -270,23 +270,8 @@ void experts_landed(struct residency *r, struct flight *f)
     }
 }
 
-/* The different experts of a batch, ascending, and how many rows want each. */
-static void gather(struct choice *c, const struct residency_choice *want)
-{
-    const struct unit *u = c->unit;
-
-    memset(c->count, 0, u->n_experts * sizeof *c->count);
-    for (size_t row = 0; row < want->rows; row++)
-        for (unsigned k = 0; k < want->n_used; k++)
-            c->count[want->ids[row * want->stride + k]]++;
-    c->n = 0;
-    for (uint32_t e = 0; e < u->n_experts; e++)
-        if (c->count[e])
-            c->ids[c->n++] = e;
-}
-
-/* Uses, pins and hits. */
-static void look_up(struct residency *r, size_t rows)
+/* Pins and hits. */
+static void look_up(struct residency *r)
 {
     struct choice *c = &r->choice;
     struct unit *u = c->unit;
@@ -296,10 +281,6 @@ static void look_up(struct residency *r, size_t rows)
         uint32_t e = c->ids[i];
         bool hit = u->state[e] == EXPERT_READY;
 
-        if (c->decode)
-            policy_use(&u->experts[e], r->token);
-        else
-            policy_use_prefill(&u->experts[e], r->token, (double)c->count[e] / (double)rows);
         u->experts[e].pins++;
         c->stage[i] = hit ? ENTRY_HIT : ENTRY_WAITS;
         u->wanted_bytes += bytes;
@@ -314,26 +295,12 @@ static void look_up(struct residency *r, size_t rows)
         u->missed[MIN(missed, (size_t)RESIDENCY_MISSED - 1)]++;
 }
 
-/* What watches the choices: the curve, and a recorder. */
-static void note_choice(struct residency *r, size_t unit)
-{
-    struct choice *c = &r->choice;
-    const int32_t *ids = (const int32_t *)c->ids; /* below 2^31 by far */
-
-    if (c->decode)
-        curve_note(r->curve, (unsigned)unit, c->unit->experts, ids, (unsigned)c->n, r->token);
-    if (r->trace)
-        trace_writer_layer(r->trace, (unsigned)unit, ids, (unsigned)MIN(c->n, (size_t)r->n_used));
-}
-
 void residency_experts_begin(struct residency *r, const struct residency_choice *want)
 {
     struct choice *c = &r->choice;
-    size_t unit = r->items[want->parts[0]].unit;
 
-    assert(!c->unit);
-    c->unit = &r->units[unit];
-    c->decode = want->rows == 1;
+    if (choice_begin(r, want))
+        cliff_token_begins(r);
     c->failed = false;
     /* Decode wants its experts one after another; of a chunk all are wanted, and each computes for
      * long between two looks at the reader. */
@@ -343,17 +310,8 @@ void residency_experts_begin(struct residency *r, const struct residency_choice 
         for (unsigned p = 0; p < c->unit->n_parts; p++)
             if (c->unit->parts[p] == want->parts[k])
                 c->order[k] = p;
-    if (r->last_unit == SIZE_MAX || unit <= r->last_unit) {
-        if (r->trace && r->token)
-            trace_writer_token(r->trace, !r->last_decode, NULL);
-        r->token++;
-        cliff_token_begins(r);
-    }
-    r->last_unit = unit;
-    r->last_decode = c->decode;
-    gather(c, want);
-    look_up(r, want->rows);
-    note_choice(r, unit);
+    look_up(r);
+    choice_note(r, want->rows);
     issue(r);
 }
 

@@ -127,6 +127,17 @@ static void sum_up(const struct placement_input *in, struct placement *p)
     p->total_bytes = p->dense_bytes + p->slots_bytes + p->staging_bytes;
 }
 
+static struct placement all_resident(const struct placement_input *in)
+{
+    struct placement p = {.mode = PLACEMENT_ALL,
+                          .n_slots = in->n_experts * in->n_units,
+                          .dense_bytes = in->keep_bytes + drops_bytes(in) + in->rows_bytes,
+                          .staging_bytes = in->book_bytes};
+
+    sum_up(in, &p);
+    return p;
+}
+
 /* All dense weights, without tables, and no slots. */
 static struct placement dense_resident(const struct placement_input *in)
 {
@@ -175,9 +186,7 @@ void placement_floor(const struct placement_input *in, struct placement *ret)
 {
     struct placement s;
 
-    *ret = (struct placement){.mode = PLACEMENT_ALL, .n_slots = in->n_experts * in->n_units};
-    ret->dense_bytes = in->keep_bytes + drops_bytes(in) + in->rows_bytes;
-    sum_up(in, ret);
+    *ret = all_resident(in);
     s = dense_resident(in);
     if (s.total_bytes < ret->total_bytes)
         *ret = s;
@@ -224,14 +233,12 @@ bool placement_choose_behind(const struct placement_input *in, size_t n_dropped,
 
 void placement_choose(const struct placement_input *in, size_t bytes, struct placement *ret)
 {
-    struct placement p = {.mode = PLACEMENT_ALL, .n_slots = in->n_experts * in->n_units};
+    struct placement p = all_resident(in);
 
-    p.dense_bytes = in->keep_bytes + drops_bytes(in) + in->rows_bytes;
-    sum_up(in, &p);
     if (p.total_bytes > bytes && in->rows_bytes) {
         p.mode = PLACEMENT_ROWS;
         p.dense_bytes -= in->rows_bytes;
-        p.staging_bytes = in->rows_staging_bytes + in->book_bytes;
+        p.staging_bytes += in->rows_staging_bytes;
         sum_up(in, &p);
     }
     if (p.total_bytes <= bytes)

@@ -51,7 +51,7 @@ struct placement_input {
         *unit_at; /* [n_units + 1]: bytes of one slot of each of the first i layers with experts */
     size_t n_units, n_experts; /* slots of a layer when all experts are resident */
     size_t landing_bytes;      /* where experts without a slot land */
-    size_t book_bytes;         /* of what is not all resident: lists, counters */
+    size_t book_bytes;         /* of experts: lists, counters */
 };
 
 struct placement {

@@ -359,6 +359,8 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
         residency_uncharge(r, ACCOUNT_STAGING, staging);
     if (rc >= 0 && r->p.mode != PLACEMENT_ALL)
         rc = residency_open_streams(r, err);
+    if (rc >= 0 && r->whole && r->in.n_units)
+        experts_open(r, true);
     if (rc < 0)
         give_back(r);
     else

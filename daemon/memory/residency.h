@@ -114,6 +114,14 @@ struct residency_choice {
     unsigned n_used;
 };
 
+/*
+ * Where all experts are there: is it of interest what a batch has chosen of this
+ * extent?  What is noted serves a plan for less memory, a cut, and whoever asks
+ * (curve, heat, trace).
+ */
+bool residency_is_watched(const struct residency *r, extent_id id);
+void residency_note(struct residency *r, const struct residency_choice *c);
+
 /* Begins the reads of what is missing. */
 void residency_experts_begin(struct residency *r, const struct residency_choice *c);
 /*
@@ -176,9 +184,10 @@ struct residency_stats {
     uint64_t reader_bytes;       /* … which were these */
     const char *reader;          /* "io_uring", "pread"; NULL: none needed */
     bool direct;
-    size_t slots_cap;  /* fewer slots than fit, because more made tokens slower; 0: no such cap */
-    double drive_rate; /* bytes a second, of the first part's drive as it was measured, for reads
+    size_t slots_cap;    /* fewer slots than fit, because more made tokens slower; 0: no such cap */
+    double drive_rate;   /* bytes a second, of the first part's drive as it was measured, for reads
                           like this model's (calibrate_rate); 0: it was not */
+    double drive_wait_s; /* … that it takes to begin after a silence */
     const char *drive_why; /* one sentence; "" */
 };
 /* Waits for what is read ahead: while nothing is computed, no clock of reading runs on. */

@@ -81,9 +81,9 @@ struct unit { /* a layer with experts */
     size_t at; /* of its slot in a rank */
     size_t slot_bytes;
     size_t slice_bytes[RESIDENCY_PARTS];
+    struct policy_expert *experts;
     /* while not all are resident */
     unsigned quota;
-    struct policy_expert *experts;
     int32_t *slot_of;     /* < 0: NO_SLOT, or landing place −2 − i */
     unsigned char *state; /* enum expert_state */
     bool *tight;          /* loaded to the beginning of each part, not to its place in a block */
@@ -223,6 +223,12 @@ void ring_turn(struct residency *r, int layer);
 void ring_landed(struct residency *r, struct flight *f);
 /* After a cancel of all reads. */
 void ring_forget(struct residency *r);
+
+/* choice.c */
+/* A layer's router has chosen: unit, ids and counts of r->choice.  True: a token begins. */
+bool choice_begin(struct residency *r, const struct residency_choice *want);
+/* For those who learn from it. */
+void choice_note(struct residency *r, size_t rows);
 
 /* experts.c */
 void experts_open(struct residency *r, bool all_there);

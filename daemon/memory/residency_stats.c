@@ -42,15 +42,16 @@ static void add_reader(const struct residency *r, struct residency_stats *ret)
 {
     struct reader_stats s;
 
+    ret->drive_rate = r->drive.rate;
+    if (r->in.n_units && r->drive.rate > 0)
+        ret->drive_rate = calibrate_rate(&r->drive, (double)slice_bytes(r));
+    ret->drive_wait_s = r->drive.wait_s;
+    ret->drive_why = r->drive.why;
     if (!r->reader)
         return;
     reader_stats(r->reader, &s);
     ret->reader = s.engine;
     ret->direct = s.direct;
-    ret->drive_rate = r->drive.rate;
-    if (r->in.n_units && !r->whole)
-        ret->drive_rate = calibrate_rate(&r->drive, (double)slice_bytes(r));
-    ret->drive_why = r->drive.why;
     ret->bytes_read += s.read_bytes;
     ret->over_bytes = s.read_bytes - MIN(s.read_bytes, s.wanted_bytes);
     ret->busy_us = (uint64_t)s.busy_us;
@@ -107,7 +108,7 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
     *ret = (struct residency_layer){.layer = u->layer,
                                     .n_experts = u->n_experts,
                                     .quota = r->whole ? u->n_experts : u->quota,
-                                    .resident = r->whole ? u->n_experts : 0,
+                                    .resident = experts_resident(u),
                                     .slot_bytes = u->slot_bytes,
                                     .wanted_bytes = u->wanted_bytes,
                                     .hit_bytes = u->hit_bytes,
@@ -115,7 +116,6 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
                                     .wait_us = u->wait_us};
     ret->over_bytes = u->read_bytes - MIN(u->read_bytes, u->wanted_bytes - u->hit_bytes);
     memcpy(ret->missed, u->missed, sizeof ret->missed);
-    ret->resident += experts_resident(u);
 }
 
 size_t residency_n_streamed(const struct residency *r)
@@ -138,7 +138,7 @@ double residency_heat(const struct residency *r, size_t i, unsigned expert, bool
 {
     const struct unit *u = &r->units[i];
 
-    *ret_resident = r->whole || (u->experts && u->experts[expert].resident);
+    *ret_resident = u->experts && u->experts[expert].resident;
     return u->experts ? policy_heat(&u->experts[expert], r->token) : 0.0;
 }
 
@@ -164,9 +164,8 @@ int residency_trace(struct residency *r, const char *path, const char *model, st
     r->trace = NULL;
     if (!path || rc < 0)
         return rc;
-    if (!r->in.n_units || r->whole)
-        return err_set(err, ERR_CONFLICT,
-                       "%s has all of its experts in memory, so its choices are not looked at",
+    if (!r->in.n_units)
+        return err_set(err, ERR_CONFLICT, "%s has no experts, so there is nothing to record",
                        r->who);
     snprintf(shape.model, sizeof shape.model, "%s", model);
     return trace_writer_open(path, &shape, &r->trace, err);

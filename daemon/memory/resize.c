@@ -53,16 +53,6 @@ static void cut(struct region *region, size_t from, size_t to)
         discard_pages((char *)region->data + from, to - from);
 }
 
-/* Experts of a model that was all resident: each has the slot of its number, and may lose it. */
-static void open_slots(struct residency *r)
-{
-    r->whole = false;
-    if (!r->in.n_units)
-        return;
-    r->p.n_slots = r->in.n_experts * r->in.n_units;
-    experts_open(r, true);
-}
-
 static void cut_slots(struct residency *r, size_t n_slots)
 {
     size_t from = placement_slots_bytes(&r->in, n_slots), to;
@@ -137,8 +127,7 @@ static int shrink(struct residency *r, const struct placement *to, struct err *e
     if (r->reader)
         reader_cancel(r->reader);
     ring_forget(r);
-    if (r->whole)
-        open_slots(r);
+    r->whole = false; /* each expert has the slot of its number, and may lose it */
     cut_slots(r, to->n_slots);
     cut_dense(r, to);
     size_ring(r, depth);

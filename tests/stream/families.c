@@ -3,6 +3,7 @@
  * it writes no text) with everything resident, at half of what may go, at 1.1
  * times the floor, at the floor, loaded there at once, and while the budget
  * changes; in batches and token by token, with keys and values of f16 and f32.
+ * And what experts were chosen is noted alike, whether they come or are there.
  *
  * A file this small takes more memory to load than to run, so budgets are of
  * what it holds when it is there.
@@ -100,6 +101,45 @@ static void check_cut(struct family *f, struct loaded *r, const char *how, size_
     check_ways(f, r, how, ways);
 }
 
+/* How often every expert was chosen, lately more than long ago; a floor's batches are smaller than others. */
+static uint64_t choices(const struct family *f, size_t bytes)
+{
+    struct loaded r =
+        loaded_open(f->path, &f->options, &(struct loaded_how){.threads = 1, .bytes = bytes});
+    const struct residency *w = model_weights(r.m);
+    uint64_t h = 0;
+
+    rig_digest(&r, N_TOKENS / 2, 5, 0);
+    rig_digest(&r, N_TOKENS / 2, 1, 0);
+    for (size_t i = 0; i < residency_n_layers(w); i++) {
+        struct residency_layer l;
+        double sum = 0;
+
+        residency_layer(w, i, &l);
+        for (unsigned e = 0; e < l.n_experts; e++) {
+            bool resident;
+            double heat = residency_heat(w, i, e, &resident);
+
+            sum += heat;
+            h = hash_bytes_seed(&heat, sizeof heat, h);
+        }
+        if (sum <= 0)
+            die("%s: no choice of layer %d was noted", f->family, l.layer);
+    }
+    loaded_close(&r);
+    return h;
+}
+
+static void check_choices(const struct family *f, size_t floor, struct ways *ways)
+{
+    bool same = choices(f, 0) == choices(f, floor);
+
+    *(same ? &ways->passed : &ways->failed) += 1;
+    if (!same)
+        printf("FAIL %s, %s: choices are noted in another way when all is there\n", f->family,
+               f->name);
+}
+
 /* Loaded into less memory than all of it takes, and the least that it can be cut to. */
 static void check_floor(struct family *f, struct ways *ways)
 {
@@ -114,6 +154,8 @@ static void check_floor(struct family *f, struct ways *ways)
     check_ways(f, &r, "loaded at the floor", ways);
     check_cut(f, &r, "cut there", model_floor_bytes(r.m), ways);
     loaded_close(&r);
+    if (!f->embeds)
+        check_choices(f, p.floor, ways);
 }
 
 static void check_cuts(struct family *f, struct loaded *r, size_t floor, size_t all,

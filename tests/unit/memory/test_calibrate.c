@@ -81,6 +81,9 @@ START_TEST(a_drive_is_measured_once_and_then_known)
     b = calibrate(false);
     ck_assert(b.from_file);
     ck_assert_double_eq_tol(b.rate, a.rate, a.rate * 1e-9);
+    ck_assert_double_ge(a.wait_s, 0);
+    ck_assert_double_lt(a.wait_s, 10);
+    ck_assert_double_eq_tol(b.wait_s, a.wait_s, 1e-9);
     ck_assert_uint_eq(b.window, a.window);
     ck_assert_uint_eq(b.segment_bytes, a.segment_bytes);
     ck_assert_int_eq(b.direct, a.direct);

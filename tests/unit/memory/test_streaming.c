@@ -173,8 +173,6 @@ static int check_experts(struct residency *r, size_t layer, size_t token, size_t
         .ids = ids, .stride = N_USED, .rows = rows, .n_used = N_USED, .offsets = {0}};
     int n;
 
-    if (!residency_is_sliced(r, (extent_id)first))
-        return 0;
     for (size_t i = 0; i < rows; i++) {
         ids[i * 2] = (int32_t)((token * 3 + layer + i) % N_EXPERTS);
         ids[i * 2 + 1] = (int32_t)((token * 3 + layer + i + 1 + token % 3) % N_EXPERTS);
@@ -182,6 +180,11 @@ static int check_experts(struct residency *r, size_t layer, size_t token, size_t
     }
     for (unsigned k = 0; k < RESIDENCY_PARTS; k++)
         c.parts[k] = (extent_id)(first + RESIDENCY_PARTS - 1 - k); /* another order than declared */
+    if (residency_is_watched(r, (extent_id)first)) {
+        residency_note(r, &c);
+        return 0;
+    }
+    ck_assert(residency_is_sliced(r, (extent_id)first));
     residency_experts_begin(r, &c);
     while ((n = residency_experts_next(r, &data, err)) > 0)
         for (size_t e = 0; e < N_EXPERTS; e++) {
@@ -440,6 +443,41 @@ START_TEST(prefill_does_not_take_the_slots_of_what_decode_uses)
     residency_stats(r, &b);
     ck_assert_uint_eq(b.uses - a.uses, N_LAYERS * N_USED);
     ck_assert_uint_eq(b.hits - a.hits, N_LAYERS * N_USED);
+    residency_destroy(r);
+}
+END_TEST
+
+START_TEST(what_is_chosen_while_all_is_there_is_noted_and_a_cut_keeps_it)
+{
+    struct residency *r = make(NULL);
+    struct curve_point points[CURVE_POINTS];
+    struct curve_profile profile;
+    struct residency_stats s;
+    struct err err = {0};
+    bool resident;
+    size_t all;
+
+    ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
+    ck_assert_int_eq(residency_curve(r, points), 0);
+    ck_assert(!residency_curve_profile(r, &profile));
+    must_walk(r, 1, 16);
+    for (size_t i = 0; i < 2 * CURVE_PROFILE_TOKENS; i++)
+        must_walk(r, 0, 1); /* experts i and i + 1 of layer i, round and round */
+    ck_assert_int_eq(residency_curve(r, points), CURVE_POINTS);
+    ck_assert_double_gt(points[0].hit_rate, 0.9);
+    ck_assert(residency_curve_profile(r, &profile));
+    ck_assert_double_gt(curve_profile_hits(&profile, N_USED), 0.9);
+    curve_profile_clear(&profile);
+    ck_assert_double_gt(residency_heat(r, 3, 4, &resident), residency_heat(r, 3, 0, &resident));
+    ck_assert(resident);
+    residency_stats(r, &s);
+    ck_assert_uint_eq(s.uses, 0); /* of the cache, which there is none of */
+    all = residency_held_bytes(r);
+    ck_assert_int_eq(residency_resize(r, all - s.placement.slots_bytes / 3, &err), 0);
+    must_walk(r, 0, 1);
+    residency_stats(r, &s);
+    ck_assert_uint_eq(s.uses, N_LAYERS * N_USED);
+    ck_assert_uint_eq(s.hits, N_LAYERS * N_USED);
     residency_destroy(r);
 }
 END_TEST
@@ -705,6 +743,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, a_row_that_comes_again_is_not_read_again);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
+    tcase_add_test(tc, what_is_chosen_while_all_is_there_is_noted_and_a_cut_keeps_it);
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
     tcase_add_test(tc, hits_are_given_while_the_misses_of_the_same_choice_are_being_read);
     tcase_add_test(tc, more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later);

@@ -234,7 +234,7 @@ START_TEST(every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works)
         ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
         ck_assert(!model_loaded(m));
     }
-    ck_assert_int_eq(n, 5); /* text, scratch, kv, weights, staging */
+    ck_assert_int_eq(n, 6); /* text, scratch, kv, weights, books of experts, staging */
     ck_assert(model_loaded(m));
     model_close(m);
 }

@@ -1,0 +1,79 @@
+/*
+ * What batches choose: for the policy, the curve and a recorder, whether experts
+ * come in slots or all of them are there.  See residency.h.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "common/alloc.h"
+#include "daemon/memory/curve.h"
+#include "daemon/memory/residency_priv.h"
+
+/* The different experts of a batch, ascending, and how many rows want each. */
+static void gather(struct choice *c, const struct residency_choice *want)
+{
+    const struct unit *u = c->unit;
+
+    memset(c->count, 0, u->n_experts * sizeof *c->count);
+    for (size_t row = 0; row < want->rows; row++)
+        for (unsigned k = 0; k < want->n_used; k++)
+            c->count[want->ids[row * want->stride + k]]++;
+    c->n = 0;
+    for (uint32_t e = 0; e < u->n_experts; e++)
+        if (c->count[e])
+            c->ids[c->n++] = e;
+}
+
+bool choice_begin(struct residency *r, const struct residency_choice *want)
+{
+    struct choice *c = &r->choice;
+    size_t unit = r->items[want->parts[0]].unit;
+    bool turn = r->last_unit == SIZE_MAX || unit <= r->last_unit;
+
+    assert(!c->unit);
+    c->unit = &r->units[unit];
+    c->decode = want->rows == 1;
+    if (turn) {
+        if (r->trace && r->token)
+            trace_writer_token(r->trace, !r->last_decode, NULL);
+        r->token++;
+    }
+    r->last_unit = unit;
+    r->last_decode = c->decode;
+    gather(c, want);
+    return turn;
+}
+
+void choice_note(struct residency *r, size_t rows)
+{
+    struct choice *c = &r->choice;
+    struct unit *u = c->unit;
+    unsigned unit = (unsigned)(u - r->units);
+    const int32_t *ids = (const int32_t *)c->ids; /* below 2^31 by far */
+
+    for (size_t i = 0; i < c->n; i++) {
+        uint32_t e = c->ids[i];
+
+        if (c->decode)
+            policy_use(&u->experts[e], r->token);
+        else
+            policy_use_prefill(&u->experts[e], r->token, (double)c->count[e] / (double)rows);
+    }
+    if (c->decode)
+        curve_note(r->curve, unit, u->experts, ids, (unsigned)c->n, r->token);
+    if (r->trace)
+        trace_writer_layer(r->trace, unit, ids, (unsigned)MIN(c->n, (size_t)r->n_used));
+}
+
+bool residency_is_watched(const struct residency *r, extent_id id)
+{
+    return r->whole && r->items[id].kind == ITEM_SLICES;
+}
+
+void residency_note(struct residency *r, const struct residency_choice *want)
+{
+    choice_begin(r, want);
+    choice_note(r, want->rows);
+    r->choice.unit = NULL;
+}
