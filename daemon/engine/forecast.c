@@ -6,8 +6,6 @@
 
 #include "common/alloc.h"
 
-/* A layer that waits for experts: submission, wake-up, the last one, which computes alone. */
-#define LAYER_WAIT_S 0.25e-3
 /* Of its rate, what a drive gives that is asked by layers which also compute. */
 #define STEADY 0.97
 /* Experts of the last token that are chosen again beyond chance: little, since nothing is known. */
@@ -209,28 +207,68 @@ static struct forecast_tiers tiers_at(const struct forecast_input *in, double de
 
 /* -- decode --------------------------------------------------------------------------------- */
 
+/*
+ * The experts of a layer: those that miss fly while the others compute, and each
+ * computes as it lands, so that the last does so alone.  How many miss, when each
+ * does as likely as another.
+ */
+static double layer_decode_s(const struct forecast_input *in, const struct gauge_mixture *kind,
+                             double miss_s, double *ret_wait_s)
+{
+    double each = gauge_expert_seconds(in->gauge, kind, 1), sum = 0;
+    double hit = fmin(fmax(in->hit_rate, 1e-4), 1);
+    double p = pow(hit, kind->n_used); /* that k of them miss */
+
+    for (unsigned k = 0; k <= kind->n_used; k++) {
+        double hits = (kind->n_used - k) * each;
+
+        sum += p * (k ? fmax(in->drive_wait_s + k * miss_s, hits) + each : hits);
+        *ret_wait_s += k ? p * in->drive_wait_s : 0;
+        p *= (kind->n_used - k) / (k + 1.0) * (1 - hit) / hit;
+    }
+    return sum;
+}
+
+/* Of all layers, of which that many bytes miss. */
+static double experts_decode_s(const struct forecast_input *in, double missed, double *ret_wait_s)
+{
+    const struct model_work *w = in->work;
+    double misses = (double)(w->n_units * w->n_used) * (1 - in->hit_rate), s = 0;
+
+    *ret_wait_s = 0;
+    for (size_t i = 0; i < w->n_mixtures; i++) {
+        double n = (double)w->mixtures[i].n_layers, wait_s = 0;
+
+        s += n * layer_decode_s(in, &w->mixtures[i].kind, at_rate(in->slice_rate, missed / misses),
+                                &wait_s);
+        *ret_wait_s += n * wait_s;
+    }
+    return s;
+}
+
 static double decode_at(const struct forecast_input *in, double depth,
                         const struct forecast_tiers *t, struct forecast_side *s)
 {
     const struct model_work *w = in->work;
     double ram = gauge_ram_rate(in->gauge), missed = t->expert_misses;
-    double dense_s, hits_s, rest_s, io, stream;
+    double dense_s, experts, rest_s, wait_s = 0, io, stream;
 
     dense_s = seconds(in->gauge, w->dense, 1) + seconds(in->gauge, w->wanted, 1) +
               gauge_seconds(in->gauge, w->head, w->head_bytes, 1) + attention_s(in, depth, 1);
-    hits_s = experts_s(in, 1, 1);
-    s->matrix_s = dense_s + hits_s;
+    experts = experts_s(in, 1, 1);
+    s->matrix_s = dense_s + experts;
     s->ram_s = (sum(w->dense) + sum(w->wanted) + w->head_bytes + chosen_bytes(w) + t->kv) / ram;
     s->read_bytes = missed + t->streamed;
-    s->wait_s = (double)w->n_ops * in->gauge->op_s;
     if (missed > 0)
-        s->wait_s += (double)w->n_units * LAYER_WAIT_S;
+        experts = experts_decode_s(in, missed, &wait_s);
+    s->wait_s = (double)w->n_ops * in->gauge->op_s;
+    rest_s = cpu_s(in, s->read_bytes) + s->wait_s;
+    s->wait_s += wait_s;
     /* what streams is read all the while; what misses, while its layer's hits are computed */
     stream = at_rate(in->drive_rate, t->streamed);
     io = at_rate(in->slice_rate, missed);
     s->read_s = stream + io;
-    rest_s = cpu_s(in, s->read_bytes) + s->wait_s;
-    return fmax(stream / STEADY + io, dense_s + rest_s + (missed > 0 ? fmax(io, hits_s) : hits_s));
+    return fmax(stream / STEADY + io + wait_s, dense_s + rest_s + experts);
 }
 
 /* -- prefill -------------------------------------------------------------------------------- */
@@ -266,7 +304,7 @@ static double chunk(const struct forecast_input *in, double rows, double depth, 
     dense_s += rows * w->row_bytes * in->gauge->row_byte_s;
     wait = (double)w->n_ops * in->gauge->op_s;
     if (missed > 0)
-        wait += (double)w->n_units * LAYER_WAIT_S;
+        wait += (double)w->n_units * in->drive_wait_s;
     if (!placement_is_whole(in->placement))
         stream = (double)in->placement->stream_bytes;
     s->matrix_s += dense_s + experts;

@@ -32,6 +32,7 @@ struct forecast_input {
     size_t n_ctx, n_batch;
     double drive_rate;    /* bytes a second, of what streams; 0: not known */
     double slice_rate;    /* ... of experts' slices */
+    double drive_wait_s;  /* that it takes to begin, when a layer misses an expert */
     double cpu_s_per_gib; /* of reading */
     double hit_rate;      /* of experts by decode, 0 to 1 */
     /* [n_experts]: how likely a row chooses the most wanted expert of a layer, the next, …; NULL: all alike */

@@ -128,7 +128,7 @@ static struct hits hits_of(const struct engine *e, const struct job *j)
 /* -- what is known of the machine --------------------------------------------------------------- */
 
 struct machine {
-    double drive_rate, slice_rate, cpu_s_per_gib;
+    double drive_rate, slice_rate, drive_wait_s, cpu_s_per_gib;
     bool measured_now;
     char why[256]; /* what is not known, and why; "" */
 };
@@ -239,7 +239,7 @@ static const struct calibration *know_drive(struct engine *e, const char *path, 
  */
 static void know_drives(struct engine *e, const struct outlook *o, struct machine *m)
 {
-    double bytes = 0, seconds = 0, of_slices = 0, cpu = 0;
+    double bytes = 0, seconds = 0, of_slices = 0, wait = 0, cpu = 0;
 
     for (size_t i = 0; i < o->n_parts; i++) {
         const struct outlook_part *p = &o->parts[i];
@@ -253,12 +253,14 @@ static void know_drives(struct engine *e, const struct outlook *o, struct machin
         bytes += p->bytes;
         seconds += p->bytes / c->rate;
         of_slices += p->bytes / calibrate_rate(c, o->work.slice_bytes);
+        wait += p->bytes * c->wait_s;
         cpu += p->bytes * c->cpu_s_per_gib;
     }
     if (seconds <= 0)
         return;
     m->drive_rate = bytes / seconds;
     m->slice_rate = bytes / of_slices;
+    m->drive_wait_s = wait / bytes;
     m->cpu_s_per_gib = cpu / bytes;
 }
 
@@ -299,6 +301,7 @@ static void add_speed(struct engine *e, struct job *j)
                                       .n_batch = o->n_batch,
                                       .drive_rate = m.drive_rate,
                                       .slice_rate = m.slice_rate,
+                                      .drive_wait_s = m.drive_wait_s,
                                       .cpu_s_per_gib = m.cpu_s_per_gib,
                                       .hit_rate = hits.rate,
                                       .chosen = hits.chosen},
@@ -313,6 +316,7 @@ static void add_speed(struct engine *e, struct job *j)
         json_object_del(speed, "decode");
     if (o->work.n_units && !whole) {
         json_object_set_new(speed, "slice_mb_per_s", json_real(m.slice_rate / 1e6));
+        json_object_set_new(speed, "drive_wait_ms", json_real(m.drive_wait_s * 1e3));
         json_object_set_new(speed, "hit_rate", json_real(hits.rate));
         json_object_set_new(speed, "hit_rate_from", json_string(hits.from));
         json_object_set_new(speed, "hit_rate_tokens", json_real(hits.tokens));

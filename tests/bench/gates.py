@@ -179,18 +179,25 @@ class Gates:
         self.rows.add("peak", name, budget, max(o["peak"] for o in ours) / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
 
     def reading(self, gate, which, limit, ours):
-        """The drive's share while it reads, in decode."""
-        around, shares = [], []
+        """The drive's share while it reads, in decode: of the rate that reads get which never stop, and, where experts miss, of the time
+        that calibrated reads like those take: a drive that had nothing to read for some milliseconds takes a while to begin, once for
+        each choice that misses.  The former says how misses group, the latter how well the loop reads them."""
+        around, shares, begun = [], [], []
         for o in ours:
             before, after = o["marks"][0], o["marks"][1]
             read, busy, rate = delta(before, after, "read"), delta(before, after, "busy_ms"), calibrated(after)
             if busy > 0 and rate:
                 shares.append(100 * read * 1e3 / busy / rate)
                 around.append(100 * read * 1e3 / busy / o["rate"])
+                bursts = sum(sum(more(a["missed"], b["missed"])[1:]) for a, b in zip(before["layers"], after["layers"]))
+                begun.append(100 * (read / rate * 1e3 + bursts * after["drive_wait_ms"]) / busy)
         if shares:
             self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the calibrated rate while reading",
                           (">=", 85))
             self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(around), "% of the rate around the run, while reading")
+            if before["layers"]:
+                self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(begun),
+                              "% of the calibrated time of such reads, while reading", (">=", 85))
 
     # -- the gates ----------------------------------------------------------------------------
 

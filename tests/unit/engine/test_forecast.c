@@ -1,5 +1,6 @@
 /* Speeds follow from bytes and rates, and what takes longest is named. */
 #include <check.h>
+#include <math.h>
 
 #include "daemon/engine/forecast.h"
 
@@ -63,7 +64,8 @@ static struct forecast_input input(const struct model_work *w, const struct gaug
                                    .n_ctx = 4096,
                                    .n_batch = 512,
                                    .drive_rate = drive,
-                                   .slice_rate = drive};
+                                   .slice_rate = drive,
+                                   .drive_wait_s = 0.25e-3};
 }
 
 static struct forecast tell(const struct model_work *w, const struct gauge *g,
@@ -145,6 +147,53 @@ START_TEST(experts_that_miss_are_read_and_hits_are_not)
     ck_assert_double_eq_tol(none.prefill.read_bytes, 4000 * MB, MB);
     p.mode = PLACEMENT_ALL;
     ck_assert_double_eq(tell(&w, &g, &p, 1e9, 0).decode.read_bytes, 0);
+}
+END_TEST
+
+START_TEST(a_layer_that_misses_waits_for_the_drive_to_begin_and_another_does_not)
+{
+    struct gauge g = machine();
+    struct model_work w = mixture();
+    struct placement p = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
+    struct forecast_input in = input(&w, &g, &p, 1e15);
+    double some = 1 - pow(0.9, 8); /* of the layers miss one at least */
+    struct forecast f;
+
+    in.drive_wait_s = 1;
+    in.hit_rate = 1;
+    forecast(&in, &f);
+    ck_assert_double_eq(f.decode.wait_s, 0);
+    ck_assert_double_eq_tol(1 / f.decode.per_s, 0.1 + 10 * 0.01, 1e-6);
+    in.hit_rate = 0.9;
+    forecast(&in, &f);
+    ck_assert_double_eq_tol(f.decode.wait_s, 10 * some, 1e-6);
+    /* then the last that landed computes, for 1.25 ms; the others have computed meanwhile */
+    ck_assert_double_eq_tol(1 / f.decode.per_s, 0.1 + 10 * (some * 1.00125 + (1 - some) * 0.01),
+                            1e-4);
+    in.hit_rate = 0;
+    forecast(&in, &f);
+    ck_assert_double_eq_tol(f.decode.wait_s, 10, 1e-6);
+}
+END_TEST
+
+START_TEST(hits_compute_while_misses_of_their_own_layer_are_read)
+{
+    struct gauge g = machine();
+    struct model_work w = mixture();
+    struct placement p = {.mode = PLACEMENT_EXPERTS, .n_slots = 320};
+    struct forecast_input in =
+        input(&w, &g, &p, 12.5 * MB / 1e-3); /* 1 ms each, and 1.25 to compute */
+    struct forecast f;
+    double ms = 0, choose = 1;
+
+    in.drive_wait_s = 0;
+    in.hit_rate = 0.5;
+    forecast(&in, &f);
+    for (int k = 0; k <= 8; k++) { /* of 8 miss */
+        ms += choose / 256 * (k ? fmax(k, 1.25 * (8 - k)) + 1.25 : 10);
+        choose = choose * (8 - k) / (k + 1);
+    }
+    ck_assert_double_eq_tol(1 / f.decode.per_s, 0.1 + 10 * ms / 1e3, 1e-3);
 }
 END_TEST
 
@@ -308,6 +357,8 @@ TCase *tcase_engine_forecast(void)
     tcase_add_test(tc, a_slow_kernel_is_called_compute_and_many_small_operations_waiting);
     tcase_add_test(tc, what_streams_is_read_while_the_rest_computes);
     tcase_add_test(tc, experts_that_miss_are_read_and_hits_are_not);
+    tcase_add_test(tc, a_layer_that_misses_waits_for_the_drive_to_begin_and_another_does_not);
+    tcase_add_test(tc, hits_compute_while_misses_of_their_own_layer_are_read);
     tcase_add_test(tc, a_larger_chunk_reads_less_for_a_prompt);
     tcase_add_test(tc, slices_are_read_at_a_rate_of_their_own);
     tcase_add_test(tc, without_a_rate_that_matters_nothing_is_told);
