@@ -91,7 +91,9 @@ static struct pace pace_of(const struct slot *s, const struct residency *r,
     struct model_info info;
     double misses;
 
-    p.rate = st->busy_us ? (double)st->reader_bytes / ((double)st->busy_us / 1e6) : st->drive_rate;
+    p.rate = st->drive_rate;
+    if (st->uses && st->busy_us) /* else it has read rows of a table, if anything */
+        p.rate = (double)st->reader_bytes / ((double)st->busy_us / 1e6);
     if (p.rate <= 0 || s->tg_per_s <= 0)
         return (struct pace){0};
     model_info(s->model, &info);

@@ -209,7 +209,7 @@ static struct forecast_tiers tiers_at(const struct forecast_input *in, double de
 
 /*
  * The experts of a layer: those that miss fly while the others compute, and each
- * computes as it lands, so that the last does so alone.  How many miss, when each
+ * computes as it lands, behind what landed before it.  How many miss, when each
  * does as likely as another.
  */
 static double layer_decode_s(const struct forecast_input *in, const struct gauge_mixture *kind,
@@ -220,9 +220,10 @@ static double layer_decode_s(const struct forecast_input *in, const struct gauge
     double p = pow(hit, kind->n_used); /* that k of them miss */
 
     for (unsigned k = 0; k <= kind->n_used; k++) {
+        double first = in->drive_wait_s + miss_s, last = in->drive_wait_s + k * miss_s;
         double hits = (kind->n_used - k) * each;
 
-        sum += p * (k ? fmax(in->drive_wait_s + k * miss_s, hits) + each : hits);
+        sum += p * (k ? fmax(fmax(hits, first) + k * each, last + each) : hits);
         *ret_wait_s += k ? p * in->drive_wait_s : 0;
         p *= (kind->n_used - k) / (k + 1.0) * (1 - hit) / hit;
     }

@@ -149,14 +149,16 @@ static bool may_measure(const struct engine *e, const char *what, struct machine
     return false;
 }
 
-/* As many weights to walk over as there is room for; 0: none. */
-static size_t reserve_weights(struct engine *e)
+/* As many weights to walk over as there is room for; false, and the least of them: none. */
+static bool reserve_weights(struct engine *e, struct gauge_wants *w)
 {
-    for (size_t n = GAUGE_WEIGHTS; n >= GAUGE_WEIGHTS_LEAST; n /= 2)
-        if (ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(n),
+    for (size_t n = GAUGE_WEIGHTS; n >= GAUGE_WEIGHTS_LEAST; n /= 2) {
+        w->weights_bytes = n;
+        if (ledger_reserve(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(w),
                            "the kernels", NULL) == 0)
-            return n;
-    return 0;
+            return true;
+    }
+    return false;
 }
 
 static void know_kernels(struct engine *e, const struct model_work *w, struct machine *m)
@@ -173,15 +175,13 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
     k->opened = true;
     if (!gauge_lacks(&k->gauge, &wants) || !may_measure(e, "the kernels have", m))
         return;
-    wants.weights_bytes = reserve_weights(e);
-    if (!wants.weights_bytes) {
-        no_room(m, "the kernels", gauge_staging_bytes(GAUGE_WEIGHTS_LEAST));
+    if (!reserve_weights(e, &wants)) {
+        no_room(m, "the kernels", gauge_staging_bytes(&wants));
         return;
     }
     r = gauge_measure(&k->gauge, &wants, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
                       &err);
-    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING,
-                   gauge_staging_bytes(wants.weights_bytes));
+    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(&wants));
     if (r < 0) {
         snprintf(m->why, sizeof m->why, "the kernels cannot be measured: %.200s", err.text);
         return;

@@ -160,6 +160,7 @@ static int run_group(struct program *p, const struct program_place *place, struc
                      const struct group *g, size_t to, const struct op_run *run, struct err *err)
 {
     struct op_run mine = *run;
+    bool decode = run->rows == 1;
     int r = pin(p, g, place->residency, b->ops, err);
 
     if (r < 0)
@@ -170,13 +171,13 @@ static int run_group(struct program *p, const struct program_place *place, struc
     if (r >= 0 && !b->checked)
         r = check(b, g->from, to, err);
     if (r >= 0 && program_has_pieces(p, g, place->residency))
-        r = program_run_pieces(p, place, b->ops, g->from, to, &mine, err);
+        r = program_run_pieces(p, place, b->ops, g->from, to, &mine, decode, err);
     else if (r >= 0 && residency_streams(place->residency))
         r = program_run_looking(place, b->ops, g->from, to, &mine, err);
     else if (r >= 0)
         r = place->ops->run(place->be, b->ops + g->from, to - g->from, &mine, place->scratch, err);
     if (r >= 0)
-        program_note_choices(p, place, b->ops, g->from, to, &mine);
+        program_note_choices(p, place, b->ops, g->from, to, &mine, decode);
     unpin(p, g, g->n_uses, place->residency);
     return r;
 }

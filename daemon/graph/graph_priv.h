@@ -106,14 +106,16 @@ bool node_keeps(const struct node *n);
 /* The tensor of a value for a number of rows. */
 struct tensor value_tensor(const struct value *v, size_t rows, void *data);
 
-/* stream.c: runs [from, to) of a bound program, mixtures of a group in pieces. */
+/* stream.c: runs [from, to) of a bound program, mixtures of a group in pieces.  decode: of one token. */
 int program_run_pieces(const struct program *p, const struct program_place *place, struct op *ops,
-                       size_t from, size_t to, const struct op_run *run, struct err *err);
+                       size_t from, size_t to, const struct op_run *run, bool decode,
+                       struct err *err);
 /* The same without mixtures, while dense weights stream: the reader is looked at now and then. */
 int program_run_looking(const struct program_place *place, const struct op *ops, size_t from,
                         size_t to, const struct op_run *run, struct err *err);
 /* Tells residency what mixtures of [from, to) have chosen, when that ran in one piece. */
 void program_note_choices(const struct program *p, const struct program_place *place,
-                          const struct op *ops, size_t from, size_t to, const struct op_run *run);
+                          const struct op *ops, size_t from, size_t to, const struct op_run *run,
+                          bool decode);
 /* Does the group, whose uses are pinned, have such a mixture? */
 bool program_has_pieces(const struct program *p, const struct group *g, const struct residency *r);

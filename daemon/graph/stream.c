@@ -4,6 +4,8 @@
  * and while they fly the ops between router and mixture run (a shared expert),
  * then the experts that are there, then each of the rest as it lands.  The sum
  * is taken at the end, in rank order, so the bits are those of a single run.
+ * Where all experts are there the layer has run in one piece, and what it chose
+ * is told afterwards.
  *
  * And dense weights that stream: a long computation is cut, so that the drive is
  * given the next reads when the ones before have landed and not when it ends.
@@ -53,13 +55,14 @@ static int run_ops(const struct program_place *place, const struct op *ops, size
 }
 
 static struct residency_choice choice_of(const struct program *p, const struct op *ops, size_t moe,
-                                         const struct op_run *run)
+                                         const struct op_run *run, bool decode)
 {
     const struct tensor *ids = &ops[moe].src[MOE_IDS];
     struct residency_choice c = {.ids = ids->data,
                                  .stride = ids->stride[1] / sizeof(int32_t),
                                  .rows = run->rows,
-                                 .n_used = ops[moe].p.moe.n_used};
+                                 .n_used = ops[moe].p.moe.n_used,
+                                 .decode = decode};
 
     for (int i = 0; i < RESIDENCY_PARTS; i++) {
         c.parts[i] = p->nodes[moe].src[MOE_GATE + i].index;
@@ -69,12 +72,13 @@ static struct residency_choice choice_of(const struct program *p, const struct o
 }
 
 void program_note_choices(const struct program *p, const struct program_place *place,
-                          const struct op *ops, size_t from, size_t to, const struct op_run *run)
+                          const struct op *ops, size_t from, size_t to, const struct op_run *run,
+                          bool decode)
 {
     for (size_t i = from; i < to; i++)
         if (ops[i].kind == OP_MOE && p->nodes[i].src[MOE_GATE].kind == REF_WEIGHT &&
             residency_is_watched(place->residency, p->nodes[i].src[MOE_GATE].index)) {
-            struct residency_choice c = choice_of(p, ops, i, run);
+            struct residency_choice c = choice_of(p, ops, i, run, decode);
 
             residency_note(place->residency, &c);
         }
@@ -105,7 +109,8 @@ static int run_experts(const struct program_place *place, const struct op *moe,
 }
 
 int program_run_pieces(const struct program *p, const struct program_place *place, struct op *ops,
-                       size_t from, size_t to, const struct op_run *run, struct err *err)
+                       size_t from, size_t to, const struct op_run *run, bool decode,
+                       struct err *err)
 {
     size_t at = from;
     int r = 0;
@@ -120,7 +125,7 @@ int program_run_pieces(const struct program *p, const struct program_place *plac
         r = run_ops(place, ops, at, router + 1, run, err);
         if (r < 0)
             return r;
-        c = choice_of(p, ops, i, run);
+        c = choice_of(p, ops, i, run, decode);
         residency_experts_begin(place->residency, &c);
         r = run_ops(place, ops, router + 1, i, run, err);
         if (r >= 0)

@@ -26,10 +26,12 @@
 #define ROUNDS        2                  /* of all cells; the better one counts: noise only slows */
 #define LAST_TURNS    4                  /* of the chosen window, over all sizes … */
 #define LAST_CELLS    4                  /* … each as long as so many cells */
+#define BURST_CELLS   8                  /* as long as so many cells: bursts after a silence */
 #define CELLS                                                                                      \
-    (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) + LAST_TURNS * LAST_CELLS * CALIBRATE_SIZES)
-#define BURSTS        31 /* of which the middle one tells what a silence costs */
-#define BURST_READS   3  /* an expert's slices … */
+    (ROUNDS * (CALIBRATE_SIZES * CALIBRATE_DEPTHS + 1) +                                           \
+     LAST_TURNS * LAST_CELLS * CALIBRATE_SIZES + BURST_CELLS)
+#define BURSTS        21 /* of which the middle one tells what it takes to begin */
+#define FEW           3u /* reads of an expert … */
 #define BURST_SIZE    1  /* … of so many bytes, by index */
 #define SILENCE_US    2000
 #define WINDOW_LEAST  4 /* while hits are computed, fewer leave the drive idle */
@@ -261,13 +263,14 @@ static int measure_chosen(struct trial *t, struct calibration *c, struct err *er
 {
     double s_per_byte[CALIBRATE_SIZES] = {0};
     int turns[CALIBRATE_SIZES] = {0};
+    struct trial longer = *t;
 
-    t->cell_us *= LAST_CELLS;
-    t->cell_bytes *= LAST_CELLS;
+    longer.cell_us *= LAST_CELLS;
+    longer.cell_bytes *= LAST_CELLS;
     for (int turn = 0; turn < LAST_TURNS; turn++)
         for (int i = 0; i < CALIBRATE_SIZES && calibrate_sizes[i] <= c->segment_bytes; i++) {
             struct cell cell = {0};
-            int r = run_cell(t, calibrate_sizes[i], calibrate_depths[window_depth(c, i)],
+            int r = run_cell(&longer, calibrate_sizes[i], calibrate_depths[window_depth(c, i)],
                              !c->direct, &cell, err);
 
             if (r < 0)
@@ -281,6 +284,7 @@ static int measure_chosen(struct trial *t, struct calibration *c, struct err *er
     for (int i = 0; i < CALIBRATE_SIZES; i++)
         if (turns[i]) /* the last is that of segments */
             c->rate = c->rates[i][window_depth(c, i)] = turns[i] / s_per_byte[i];
+    t->turn = longer.turn;
     c->window = MAX(c->window, WINDOW_LEAST);
     return 0;
 }
@@ -292,10 +296,11 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Reads all at once, and waits for all; *ret_s: how long. */
-static int run_burst(struct trial *t, struct reader *r, size_t size, double *ret_s, struct err *err)
+/* So many reads at once after a silence, and waits for all; *ret_s: how long. */
+static int run_burst(struct trial *t, struct reader *r, size_t size, unsigned n, double *ret_s,
+                     struct err *err)
 {
-    struct read *list[BURST_READS];
+    struct read *list[DEPTH_MAX];
     int64_t t0 = clock_us();
     size_t bytes;
     int rc = 0;
@@ -303,48 +308,57 @@ static int run_burst(struct trial *t, struct reader *r, size_t size, double *ret
     /* as a layer does that has computed: not asleep */
     while (clock_us() - t0 < SILENCE_US)
         continue;
-    for (unsigned i = 0; i < BURST_READS; i++) {
+    for (unsigned i = 0; i < n; i++) {
         list[i] = &t->reads[i];
-        place(t, list[i], size, BURST_READS);
+        place(t, list[i], size, DEPTH_MAX);
     }
     t0 = clock_us();
-    reader_submit(r, list, BURST_READS);
-    for (unsigned left = BURST_READS; left && rc >= 0;) {
-        unsigned n = reader_wait(r, 1, list, left);
+    reader_submit(r, list, n);
+    for (unsigned left = n; left && rc >= 0;) {
+        unsigned more = reader_wait(r, 1, list, left);
 
-        rc = landed(list, n, &bytes, err);
-        left -= n;
+        rc = landed(list, more, &bytes, err);
+        left -= more;
     }
     *ret_s = (double)(clock_us() - t0) / 1e6;
     return rc;
 }
 
-/* Within the time of a few cells: on a slow drive fewer bursts tell. */
+/* On a slow drive fewer bursts tell. */
 static int measure_wait(struct trial *t, struct calibration *c, struct err *err)
 {
-    size_t size = MIN(calibrate_sizes[BURST_SIZE], c->segment_bytes);
+    size_t size = MIN(calibrate_sizes[BURST_SIZE], c->segment_bytes), bytes = 0;
     struct reader_drive drive = calibrate_reader(c);
     struct reader_options options = {.drives = &drive};
     struct reader *r;
-    int64_t end = clock_us() + 2 * t->cell_us;
-    double s[BURSTS];
+    int64_t end = clock_us() + t->cell_us * BURST_CELLS;
+    double s[BURSTS], few = 0, many = 0;
+    unsigned n_many;
     size_t n = 0;
     int rc;
 
-    if (!fits(size, BURST_READS, t))
+    /* one window: of more, the drive may begin on the rest when it has told of all of these */
+    n_many = (unsigned)MIN(drive.window * drive.segment_bytes / size, (size_t)DEPTH_MAX);
+    if (n_many <= FEW || !fits(size, DEPTH_MAX, t))
         return 0;
     rc = reader_create(&t->fd, 1, &options, &r, err);
     if (rc < 0)
         return rc;
-    for (unsigned i = 0; i < BURST_READS; i++)
+    for (unsigned i = 0; i < DEPTH_MAX; i++)
         t->reads[i] = (struct read){.buffer = t->buffers + i * size, .capacity = size};
-    while (n < BURSTS && rc >= 0 && (!n || clock_us() < end))
-        rc = run_burst(t, r, size, &s[n++], err);
+    do {
+        rc = run_burst(t, r, size, FEW, &few, err);
+        if (rc >= 0)
+            rc = run_burst(t, r, size, n_many, &many, err);
+        /* n reads take what it takes to begin, and n times what each does */
+        s[n++] = few - FEW * (many - few) / (n_many - FEW);
+        bytes += (FEW + n_many) * size;
+    } while (rc >= 0 && n < BURSTS && clock_us() < end && bytes < t->cell_bytes * BURST_CELLS);
     reader_destroy(r);
     if (rc < 0)
         return rc;
     qsort(s, n, sizeof *s, by_size);
-    c->wait_s = MAX(s[n / 2] - BURST_READS * (double)size / calibrate_rate(c, (double)size), 0.0);
+    c->wait_s = MAX(s[n / 2], 0.0);
     return 0;
 }
 

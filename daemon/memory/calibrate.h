@@ -26,7 +26,7 @@
 #include "daemon/memory/reader.h"
 
 #define CALIBRATE_BYTES ((size_t)6 << 30)
-#define CALIBRATE_MS    2000
+#define CALIBRATE_MS    2200
 /*
  * Bytes of buffers while it measures: what the caller reserves as staging.  The
  * least may all stay in a processor's cache, which is filled a few percent faster
@@ -55,8 +55,7 @@ struct calibration {
     size_t segment_bytes;
     double rate;          /* bytes a second, as the reader is told to read */
     double cpu_s_per_gib; /* of it, kernel and user */
-    double wait_s; /* that a few reads at once take beyond their bytes at their rate, when the
-                             drive had nothing to do: what a layer waits that misses an expert */
+    double wait_s; /* n reads at once after a silence take this, and n times what each does */
     double buffered_rate; /* the other way; 0: not measured */
     double buffered_cpu_s_per_gib;
     double rates[CALIBRATE_SIZES]

@@ -10,6 +10,10 @@
 #include "daemon/memory/curve.h"
 #include "daemon/memory/residency_priv.h"
 
+/* While all experts are there: so many tokens of decode in a row, of so many. */
+#define WATCH_TOKENS 32
+#define WATCH_EVERY  256
+
 /* The different experts of a batch, ascending, and how many rows want each. */
 static void gather(struct choice *c, const struct residency_choice *want)
 {
@@ -33,9 +37,9 @@ bool choice_begin(struct residency *r, const struct residency_choice *want)
 
     assert(!c->unit);
     c->unit = &r->units[unit];
-    c->decode = want->rows == 1;
+    c->decode = want->decode;
     if (turn) {
-        if (r->trace && r->token)
+        if (r->trace)
             trace_writer_token(r->trace, !r->last_decode, NULL);
         r->token++;
     }
@@ -61,9 +65,20 @@ void choice_note(struct residency *r, size_t rows)
             policy_use_prefill(&u->experts[e], r->token, (double)c->count[e] / (double)rows);
     }
     if (c->decode)
-        curve_note(r->curve, unit, u->experts, ids, (unsigned)c->n, r->token);
+        curve_note(r->curve, unit, u->experts, ids, (unsigned)c->n, r->token, r->whole);
     if (r->trace)
         trace_writer_layer(r->trace, unit, ids, (unsigned)MIN(c->n, (size_t)r->n_used));
+}
+
+int choice_end_trace(struct residency *r, struct err *err)
+{
+    struct trace_writer *t = r->trace;
+
+    if (!t)
+        return 0;
+    r->trace = NULL;
+    trace_writer_token(t, !r->last_decode, NULL);
+    return trace_writer_close(t, err);
 }
 
 bool residency_is_watched(const struct residency *r, extent_id id)
@@ -71,8 +86,22 @@ bool residency_is_watched(const struct residency *r, extent_id id)
     return r->whole && r->items[id].kind == ITEM_SLICES;
 }
 
+/* Neighbours in a spell, for what the last token used counts most. */
+static bool is_due(struct residency *r, const struct residency_choice *want)
+{
+    size_t unit = r->items[want->parts[0]].unit;
+
+    if (!want->decode || r->trace)
+        return true;
+    r->watched_tokens += unit <= r->watched_unit;
+    r->watched_unit = unit;
+    return r->watched_tokens % WATCH_EVERY < WATCH_TOKENS;
+}
+
 void residency_note(struct residency *r, const struct residency_choice *want)
 {
+    if (!is_due(r, want))
+        return;
     choice_begin(r, want);
     choice_note(r, want->rows);
     r->choice.unit = NULL;

@@ -57,6 +57,15 @@ struct curve *curve_create(const struct policy_layer *layers, unsigned n_layers)
     return c;
 }
 
+size_t curve_bytes(unsigned n_layers, unsigned most_experts)
+{
+    const struct ghost *g = NULL;
+    size_t ids = sizeof *g->list + sizeof *g->place + sizeof *g->pool + sizeof *g->chosen;
+
+    return sizeof(struct curve) + n_layers * (sizeof(struct policy_layer) + sizeof(unsigned)) +
+           (size_t)MIN(n_layers, CURVE_LAYERS) * (most_experts + 1) * (ids + sizeof *g->uses);
+}
+
 void curve_destroy(struct curve *c)
 {
     if (!c)
@@ -118,7 +127,7 @@ static void restack(struct ghost *g, const struct policy_expert *experts, uint64
 }
 
 static void note(struct ghost *g, const struct policy_expert *experts, const int32_t *ids,
-                 unsigned n, uint64_t token)
+                 unsigned n, uint64_t token, bool all_there)
 {
     unsigned n_pool = 0;
 
@@ -127,8 +136,10 @@ static void note(struct ghost *g, const struct policy_expert *experts, const int
         if (ids[i] < 0 || (unsigned)ids[i] >= g->n || g->chosen[ids[i]])
             continue;
         g->chosen[ids[i]] = true;
-        g->uses[g->place[ids[i]]] += g->weight;
-        g->all_uses += g->weight;
+        if (!all_there || g->place[ids[i]] < g->n) {
+            g->uses[g->place[ids[i]]] += g->weight;
+            g->all_uses += g->weight;
+        }
         n_pool = pool_add(g, n_pool, (uint16_t)ids[i], experts, token);
     }
     restack(g, experts, token, n_pool);
@@ -138,11 +149,11 @@ static void note(struct ghost *g, const struct policy_expert *experts, const int
 }
 
 void curve_note(struct curve *c, unsigned layer, const struct policy_expert *experts,
-                const int32_t *ids, unsigned n, uint64_t token)
+                const int32_t *ids, unsigned n, uint64_t token, bool all_there)
 {
     for (unsigned i = 0; i < c->n_ghosts; i++)
         if (c->ghosts[i].layer == layer)
-            note(&c->ghosts[i], experts, ids, n, token);
+            note(&c->ghosts[i], experts, ids, n, token, all_there);
 }
 
 double curve_hit_rate(const struct curve *c, const unsigned *quotas)

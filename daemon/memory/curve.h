@@ -26,9 +26,15 @@ struct curve;
 struct curve *curve_create(const struct policy_layer *layers, unsigned n_layers);
 void curve_destroy(struct curve *c);
 
-/* A token of decode chose these n distinct experts of a layer; after policy_use on each of them. */
+/*
+ * A token of decode chose these n distinct experts of a layer; after policy_use on each of them.
+ * all_there: nobody missed them, so that the first use of one says nothing.
+ */
 void curve_note(struct curve *c, unsigned layer, const struct policy_expert *experts,
-                const int32_t *ids, unsigned n, uint64_t token);
+                const int32_t *ids, unsigned n, uint64_t token, bool all_there);
+
+/* Bytes of a curve, at most. */
+size_t curve_bytes(unsigned n_layers, unsigned most_experts);
 
 /* Share of the uses that would hit with these quotas (one per layer); −1: nothing noted yet. */
 double curve_hit_rate(const struct curve *c, const unsigned *quotas);

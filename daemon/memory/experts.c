@@ -24,11 +24,14 @@ size_t experts_book_bytes(const struct residency *r)
 {
     size_t n = 0;
 
+    if (!r->in.n_units)
+        return 0;
     for (size_t i = 0; i < r->in.n_units; i++)
         n += r->units[i].n_experts *
              (sizeof(struct policy_expert) + 2 * sizeof(int32_t) + sizeof(char) + sizeof(bool));
+    n += curve_bytes((unsigned)r->in.n_units, (unsigned)r->most_experts);
     return n + r->most_experts * (RESIDENCY_PARTS * (sizeof(struct flight) + sizeof(void *)) +
-                                  2 * sizeof(uint32_t) + 2);
+                                  2 * sizeof(uint32_t) + 3);
 }
 
 unsigned experts_resident(const struct unit *u)
@@ -111,8 +114,7 @@ void experts_close(struct residency *r)
     }
     curve_destroy(r->curve);
     r->curve = NULL;
-    trace_writer_close(r->trace, NULL);
-    r->trace = NULL;
+    choice_end_trace(r, NULL);
     free(r->landing_taken);
     free(c->ids);
     free(c->count);

@@ -12,34 +12,46 @@
 
 _Static_assert(FORMAT_COUNT <= 64, "formats are told by the bits of a number");
 
-#define WIDTH         ((size_t)2048) /* a matrix, as models of some billions have them */
-#define HEIGHT        ((size_t)1024)
-#define ORDINARY      0x3c /* 1.06 as f16, 0.01 as f32 and bf16, 2^-67 as an exponent alone */
-#define HEADS         ((size_t)16)
-#define KV_HEADS      ((size_t)8)
-#define HEAD_DIM      ((size_t)128)
-#define DEPTH         ((size_t)512) /* positions before the first row */
-#define KV_CHUNKS     3             /* of them and of GAUGE_ROWS_MAX more */
-#define SMALL_OPS     ((size_t)100)
-#define SMALL_SCRATCH ((size_t)4 << 20)  /* what they are given of it */
-#define SCRATCH_BYTES ((size_t)48 << 20) /* sums of 256 rows by each expert that they chose */
-#define SLIVER        ((size_t)32)       /* rows of a product that is all waiting */
-#define AT_ONCE       ((size_t)8)        /* matrices of a run at one row */
-#define RUNS_MIN      2
-#define RUNS_MAX      200
-#define ENOUGH_US     25000 /* of one point in one turn */
+#define WIDTH                 ((size_t)2048) /* a matrix, as models of some billions have them */
+#define HEIGHT                ((size_t)1024)
+#define ORDINARY              0x3c /* 1.06 as f16, 0.01 as f32 and bf16, 2^-67 as an exponent alone */
+#define HEADS                 ((size_t)16)
+#define KV_HEADS              ((size_t)8)
+#define HEAD_DIM              ((size_t)128)
+#define DEPTH                 ((size_t)512) /* positions before the first row */
+#define KV_CHUNKS             3             /* of them and of GAUGE_ROWS_MAX more */
+#define SMALL_OPS             ((size_t)100)
+#define SMALL_SCRATCH         ((size_t)4 << 20) /* what they are given of it */
+#define EXPERTS_ROWS_BYTES    ((size_t)16 << 20)
+#define EXPERTS_SCRATCH_BYTES ((size_t)48 << 20) /* 256 rows of 2048 by 8 experts each */
+#define SLIVER                ((size_t)32)       /* rows of a product that is all waiting */
+#define AT_ONCE               ((size_t)8)        /* matrices of a run at one row */
+#define RUNS_MIN              2
+#define RUNS_MAX              200
+#define ENOUGH_US             25000 /* of one point in one turn */
 
 const size_t gauge_rows[GAUGE_POINTS] = {1, 8, 32, GAUGE_ROWS_MAX};
 
-static size_t rows_bytes(void)
+/* Of a product; experts have wider rows, and sums for each expert that a row chose. */
+static size_t rows_bytes(const struct gauge_wants *w)
 {
-    return GAUGE_ROWS_MAX * 2 * WIDTH * sizeof(float);
+    return w->n_mixtures ? EXPERTS_ROWS_BYTES : GAUGE_ROWS_MAX * 2 * WIDTH * sizeof(float);
 }
 
-size_t gauge_staging_bytes(size_t weights_bytes)
+static size_t scratch_bytes(const struct gauge_wants *w)
 {
-    return alloc_page_round(weights_bytes) + alloc_page_round(rows_bytes()) +
-           alloc_page_round(SCRATCH_BYTES) + alloc_page_round(GAUGE_OPS_MAX * sizeof(struct op));
+    return w->n_mixtures ? EXPERTS_SCRATCH_BYTES : 4 * rows_bytes(w);
+}
+
+static size_t weights_bytes(const struct gauge_wants *w)
+{
+    return MAX(w->weights_bytes, GAUGE_WEIGHTS_LEAST);
+}
+
+size_t gauge_staging_bytes(const struct gauge_wants *w)
+{
+    return alloc_page_round(weights_bytes(w)) + alloc_page_round(rows_bytes(w)) +
+           alloc_page_round(scratch_bytes(w)) + alloc_page_round(GAUGE_OPS_MAX * sizeof(struct op));
 }
 
 static struct op product(const struct gauge_bench *b, const struct format *f, size_t at)
@@ -290,9 +302,9 @@ int gauge_measure(struct gauge *g, const struct gauge_wants *w, const char *dir,
     struct gauge_bench b = {.ops = ops,
                             .be = be,
                             .list = XNEW_ARRAY(struct op, GAUGE_OPS_MAX),
-                            .weights_bytes = MAX(w->weights_bytes, GAUGE_WEIGHTS_LEAST),
-                            .rows_bytes = rows_bytes(),
-                            .scratch_bytes = SCRATCH_BYTES};
+                            .weights_bytes = weights_bytes(w),
+                            .rows_bytes = rows_bytes(w),
+                            .scratch_bytes = scratch_bytes(w)};
     int r = 0;
 
     b.weights = alloc_pages(b.weights_bytes, 1);
@@ -300,7 +312,7 @@ int gauge_measure(struct gauge *g, const struct gauge_wants *w, const char *dir,
     b.scratch = alloc_pages(b.scratch_bytes, 1);
     if (!b.weights || !b.rows || !b.scratch)
         r = err_set(err, ERR_NOMEM, "the kernel has no %zu bytes to measure the kernels with",
-                    gauge_staging_bytes(b.weights_bytes));
+                    gauge_staging_bytes(w));
     if (r >= 0) { /* pages of its own, and scales that are neither zero nor too small for a float */
         memset(b.weights, ORDINARY, b.weights_bytes);
         memset(b.rows, ORDINARY, b.rows_bytes);

@@ -67,9 +67,6 @@ struct gauge {
 #define GAUGE_WEIGHTS       ((size_t)512 << 20)
 #define GAUGE_WEIGHTS_LEAST ((size_t)128 << 20)
 
-/* Bytes that gauge_measure allocates with so many of weights: what the caller reserves as staging. */
-size_t gauge_staging_bytes(size_t weights_bytes);
-
 /* What is kept for this machine; everything unknown when there is nothing.  dir NULL or "": nothing is kept. */
 void gauge_open(struct gauge *g, const char *dir, const struct backend_ops *ops,
                 struct backend *be);
@@ -82,6 +79,9 @@ struct gauge_wants {
     size_t n_mixtures;
     size_t weights_bytes; /* to walk over, GAUGE_WEIGHTS_LEAST or more; 0: that */
 };
+
+/* Bytes that gauge_measure allocates: what the caller reserves as staging. */
+size_t gauge_staging_bytes(const struct gauge_wants *w);
 
 /* Is something unknown of these, or of operations? */
 bool gauge_lacks(const struct gauge *g, const struct gauge_wants *w);

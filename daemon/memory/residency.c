@@ -272,7 +272,7 @@ void residency_need(struct residency *r, size_t *ret_weights_bytes, size_t *ret_
 
     residency_plan(r, SIZE_MAX, &p);
     *ret_weights_bytes = p.dense_bytes + p.slots_bytes;
-    *ret_staging_bytes = p.total_bytes ? residency_loading_bytes(r) : 0;
+    *ret_staging_bytes = p.staging_bytes + (p.total_bytes ? residency_loading_bytes(r) : 0);
 }
 
 size_t residency_loading_bytes(const struct residency *r)

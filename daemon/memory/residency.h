@@ -112,12 +112,14 @@ struct residency_choice {
     size_t stride;                    /* elements from row to row */
     size_t rows;
     unsigned n_used;
+    bool decode; /* one token; not the wanted row of a prompt */
 };
 
 /*
  * Where all experts are there: is it of interest what a batch has chosen of this
  * extent?  What is noted serves a plan for less memory, a cut, and whoever asks
- * (curve, heat, trace).
+ * (curve, heat, trace).  It would cost a token a percent, so of decode it is some
+ * tokens in a row out of many; all of them while a trace is recorded.
  */
 bool residency_is_watched(const struct residency *r, extent_id id);
 void residency_note(struct residency *r, const struct residency_choice *c);
@@ -172,7 +174,7 @@ struct residency_stats {
     size_t bytes_read; /* since load began, over-read included */
     double read_seconds;
     struct placement placement;
-    /* since it was loaded; zero when all is resident */
+    /* since it was loaded; counts and times are zero when all is resident */
     uint64_t wanted_bytes;       /* of experts and of what streams */
     uint64_t hit_bytes;          /* of those, in memory when they were wanted */
     uint64_t uses, hits;         /* of experts, by decode alone */
@@ -220,7 +222,7 @@ size_t residency_n_layers(const struct residency *r);
 void residency_layer(const struct residency *r, size_t i, struct residency_layer *ret);
 /* Of expert e of that layer: uses, decayed; and is it there? */
 double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident);
-/* What other sizes of the cache would hit; −1 where nothing is known (no cache, nothing decoded). */
+/* What other sizes of the cache would hit; −1 without experts, 0 while too little was decoded. */
 int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS]);
 /* All of it, for a plan; false when too little is known. */
 bool residency_curve_profile(const struct residency *r, struct curve_profile *ret);

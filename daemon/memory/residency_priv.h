@@ -81,8 +81,8 @@ struct unit { /* a layer with experts */
     size_t at; /* of its slot in a rank */
     size_t slot_bytes;
     size_t slice_bytes[RESIDENCY_PARTS];
+    /* what follows is there while the model is loaded; a cut relies on it when all are resident */
     struct policy_expert *experts;
-    /* while not all are resident */
     unsigned quota;
     int32_t *slot_of;     /* < 0: NO_SLOT, or landing place −2 − i */
     unsigned char *state; /* enum expert_state */
@@ -171,6 +171,8 @@ struct residency {
     uint64_t token;
     size_t last_unit;
     bool last_decode;
+    size_t watched_unit;     /* while all is there: whose choice was seen last … */
+    uint64_t watched_tokens; /* … of how many tokens of decode */
     struct cliff cliff;
     int current_layer;
 
@@ -229,6 +231,8 @@ void ring_forget(struct residency *r);
 bool choice_begin(struct residency *r, const struct residency_choice *want);
 /* For those who learn from it. */
 void choice_note(struct residency *r, size_t rows);
+/* With the token that was the last; without a trace nothing. */
+int choice_end_trace(struct residency *r, struct err *err);
 
 /* experts.c */
 void experts_open(struct residency *r, bool all_there);

@@ -157,11 +157,8 @@ int residency_trace(struct residency *r, const char *path, const char *model, st
     struct trace_shape shape = {.n_layers = (unsigned)r->in.n_units,
                                 .n_experts = (unsigned)r->most_experts,
                                 .n_used = r->n_used};
-    int rc = 0;
+    int rc = choice_end_trace(r, err);
 
-    if (r->trace)
-        rc = trace_writer_close(r->trace, err);
-    r->trace = NULL;
     if (!path || rc < 0)
         return rc;
     if (!r->in.n_units)

@@ -19,6 +19,7 @@ struct trace_writer {
     uint8_t *record; /* kind, then ids */
     size_t record_bytes;
     uint64_t n_tokens;
+    bool begun; /* a layer has chosen for the token in progress */
     int errnum; /* of the first write that failed */
 };
 
@@ -99,6 +100,7 @@ void trace_writer_layer(struct trace_writer *t, unsigned layer, const int32_t *i
 
     if (layer >= t->shape.n_layers)
         return;
+    t->begun = true;
     for (unsigned i = 0; i < MIN(n, t->shape.n_used); i++)
         put16(p + (size_t)i * 2, (unsigned)ids[i]);
 }
@@ -110,6 +112,9 @@ static int failed(const struct trace_writer *t, struct err *err)
 
 int trace_writer_token(struct trace_writer *t, bool prefill, struct err *err)
 {
+    if (!t->begun)
+        return 0;
+    t->begun = false;
     t->record[0] = prefill ? 'p' : 'd';
     write_bytes(t, t->record, t->record_bytes);
     empty_record(t);

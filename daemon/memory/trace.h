@@ -36,7 +36,7 @@ int trace_writer_open(const char *path, const struct trace_shape *shape, struct 
                       struct err *err);
 /* The choice of one layer (counted from 0 among those with experts) for the token in progress. */
 void trace_writer_layer(struct trace_writer *t, unsigned layer, const int32_t *ids, unsigned n);
-/* Ends the token. */
+/* Ends the token; one for which no layer has chosen is none. */
 int trace_writer_token(struct trace_writer *t, bool prefill, struct err *err);
 uint64_t trace_writer_tokens(const struct trace_writer *t);
 /* The first error since open is given here if a token did not. */

@@ -69,12 +69,13 @@ class Checks:
         """Plans, the answers behind them, accounts at rest and after all of that."""
         first = self.plan_anew(path, ctx, budget)
         plans, answers = [], []
-        with Rnbd(self.args, path, budget, state=self.state) as d:
-            if first["n_experts"]:
+        if first["n_experts"]:
+            with Rnbd(self.args, path, budget, state=self.state) as d:
                 d.load(ctx)
                 for which in range(2):
                     self.ask(d, first["n_vocab"], which)
                 d.call("unload", "m")
+        with Rnbd(self.args, path, budget, state=self.state) as d:
             d.load(ctx)
             rest = d.call("memory")["pools"][0]
             self.ask(d, first["n_vocab"], 0)

@@ -173,7 +173,7 @@ double expert_sim_run(const struct trace *t, size_t n_slots, size_t n_warm,
                 uses += n;
             }
             if (curve)
-                curve_note(curve, l, experts + (size_t)l * n_experts, ids, n, k + 1);
+                curve_note(curve, l, experts + (size_t)l * n_experts, ids, n, k + 1, false);
         }
     free(ids);
     free(n_resident);

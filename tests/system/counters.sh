@@ -67,6 +67,18 @@ check(len(r["streamed"]) > 1 and all(s["read"] > 0 for s in r["streamed"]), "eve
 check(0 < r["read_ahead"] <= r["read"] and r["read_ahead_unused"] <= r["read_ahead"], "some was read ahead", r["read_ahead"])
 c.call("model.unload", name="slow")
 
+# All experts are there: nothing is counted, but what was chosen is known, and recorded where that is wanted.
+check("result" in c.call("model.load", target="moe", ctx=512), "moe loads")
+trace = os.path.join(T, "whole.trace")
+check("result" in c.call("cache.report", model="moe", trace=trace), "a trace begins")
+c.call("generate", model="moe", **dict(ASK, max_tokens=64))
+r = c.call("cache.report", model="moe", curve=True, map=True, trace="")["result"]
+check(r["mode"] == "all" and r["uses"] == 0 and r["wanted"] == 0, "no cache, nothing of it counted", r["mode"], r["uses"])
+check([p["hit_rate"] for p in r["curve"][1:]] == [1, 1, 1, 1] and 0 < r["curve"][0]["hit_rate"] <= 1, "half of it is told, all of it hits", r["curve"])
+check(any(e["heat"] > 1 for l in r["map"] for e in l) and all(e["resident"] for l in r["map"] for e in l), "the map shows what is used")
+check(os.path.getsize(trace) > 64 * len(r["layers"]) * 2, "tokens were recorded", os.path.getsize(trace))
+c.call("model.unload", name="moe")
+
 # Experts in slots.
 squeeze("moe", 0.5)
 before = agree("moe")

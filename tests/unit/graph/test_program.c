@@ -189,6 +189,67 @@ START_TEST(values_that_live_at_the_same_time_never_share_bytes)
 }
 END_TEST
 
+/* A mixture, and more of its layer behind it. */
+static struct graph *mixture(void)
+{
+    const struct format *f32 = format_of(FORMAT_f32);
+    struct graph_weight router = {tensor_make(f32, NULL, WIDTH, 4, 1, 1), W_HEAD, 0};
+    struct graph_weight experts = {tensor_make(f32, NULL, WIDTH, WIDTH, 4, 1), W_SQUARE, 0};
+    struct graph_moe m = {.n_expert = 4,
+                          .n_used = 2,
+                          .router = &router,
+                          .gate = &experts,
+                          .up = &experts,
+                          .down = &experts,
+                          .scale = 1};
+    struct graph *g = graph_create();
+    graph_value x = graph_embed(g, &weights[W_EMBD], 1.0f), y;
+
+    graph_layer(g, 0);
+    x = graph_add(g, x, graph_moe(g, x, &m));
+    for (int i = 0; i < 3; i++) {
+        y = graph_rmsnorm(g, x, &weights[W_NORM], 1e-5f, 0);
+        y = graph_matmul1(g, y, &router, NULL);
+        x = graph_add(g, x, graph_matmul1(g, x, &weights[W_SQUARE], NULL));
+    }
+    graph_layer(g, -1);
+    x = graph_rows(g, graph_rmsnorm(g, x, &weights[W_NORM], 1e-5f, 0));
+    graph_output(g, graph_matmul1(g, x, &weights[W_HEAD], NULL));
+    return g;
+}
+
+START_TEST(what_a_mixture_chose_is_there_until_its_layer_has_run)
+{
+    struct sequence_layout l = layout();
+    struct program_options o = {.max_rows = 4, .max_out = 1, .layout = &l};
+    struct graph *g = mixture();
+    struct program *p = NULL;
+    struct err err = {0};
+    graph_value ids = GRAPH_NONE;
+    size_t born = 0, unused, n = 0;
+
+    ck_assert_msg(graph_compile(g, &o, &recorder_ops, &device, &p, &err) == 0, "%s", err.text);
+    for (size_t i = 0; i < p->n_nodes; i++)
+        if (p->nodes[i].op.kind == OP_MOE)
+            ids = p->nodes[i].src[MOE_IDS].index;
+    ck_assert(ids != GRAPH_NONE);
+    life(p, ids, &born, &unused);
+    for (graph_value v = 0; v < p->n_values; v++) {
+        const struct place *x = &p->places[ids], *y = &p->places[v];
+        size_t first, last;
+
+        life(p, v, &first, &last);
+        if (v == ids || p->values[v].out || first < born || p->nodes[first].op.layer != 0)
+            continue;
+        ck_assert_msg(x->at + x->size <= y->at || y->at + y->size <= x->at, "v%u lies on it", v);
+        n++;
+    }
+    ck_assert_uint_gt(n, 6);
+    program_destroy(p);
+    graph_destroy(g);
+}
+END_TEST
+
 START_TEST(the_arena_is_smaller_than_all_values_together)
 {
     struct program *p = compile(1, 1);
@@ -337,6 +398,7 @@ TCase *tcase_graph_program(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, values_that_live_at_the_same_time_never_share_bytes);
+    tcase_add_test(tc, what_a_mixture_chose_is_there_until_its_layer_has_run);
     tcase_add_test(tc, the_arena_is_smaller_than_all_values_together);
     tcase_add_test(tc, scratch_is_the_most_of_any_number_of_rows);
     tcase_add_test(tc, an_op_that_the_device_cannot_run_is_refused_by_name);

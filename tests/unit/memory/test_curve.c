@@ -86,12 +86,12 @@ START_TEST(nothing_noted_is_nothing_predicted_and_nonsense_is_ignored)
 
     ck_assert_int_eq(curve_points(c, 100, points), 0);
     ck_assert_double_lt(curve_hit_rate(c, quotas), 0);
-    curve_note(c, 7, experts, ids, 4, 1); /* no such layer */
+    curve_note(c, 7, experts, ids, 4, 1, false); /* no such layer */
     ck_assert_int_eq(curve_points(c, 100, points), 0);
     policy_use(&experts[5], 1);
-    curve_note(c, 0, experts, ids, 4, 1);
+    curve_note(c, 0, experts, ids, 4, 1, false);
     policy_use(&experts[5], 2);
-    curve_note(c, 0, experts, ids, 4, 2);
+    curve_note(c, 0, experts, ids, 4, 2, false);
     ck_assert_double_eq_tol(curve_hit_rate(c, quotas), 0.5, 0.01); /* the first use, then a hit */
     curve_destroy(c);
 }

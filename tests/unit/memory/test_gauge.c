@@ -123,6 +123,8 @@ START_TEST(what_is_measured_is_known_and_kept)
         ck_assert_double_gt(s, 0);
         ck_assert_double_eq_tol(gauge_expert_seconds(&kept, &mixture, rows), s, 1e-12);
     }
+    ck_assert_double_eq(g.experts[0].rows[GAUGE_POINTS - 1],
+                        128); /* there was room for all points */
 }
 END_TEST
 
@@ -223,9 +225,10 @@ END_TEST
 
 START_TEST(a_turn_that_was_stalled_says_nothing)
 {
-    struct gauge turns[GAUGE_TURNS] = {{0}}, g = {0};
+    struct gauge turns[GAUGE_TURNS], g;
     static const double took[GAUGE_TURNS] = {2, 1, 300};
 
+    memset(turns, 0, sizeof turns);
     for (int t = 0; t < GAUGE_TURNS; t++) {
         int late = (t + 1) % GAUGE_TURNS; /* each figure has its stall in another turn */
 

@@ -170,7 +170,7 @@ static int check_experts(struct residency *r, size_t layer, size_t token, size_t
     int32_t ids[16 * N_USED];
     unsigned wanted = 0, came = 0;
     struct residency_choice c = {
-        .ids = ids, .stride = N_USED, .rows = rows, .n_used = N_USED, .offsets = {0}};
+        .ids = ids, .stride = N_USED, .rows = rows, .n_used = N_USED, .decode = rows == 1};
     int n;
 
     for (size_t i = 0; i < rows; i++) {
@@ -635,8 +635,12 @@ START_TEST(hits_are_given_while_the_misses_of_the_same_choice_are_being_read)
     struct residency *r = make(&engine);
     const void *(*data)[RESIDENCY_PARTS];
     int32_t ids[] = {1, 0};
-    struct residency_choice c = {
-        .parts = {4, 5, 6}, .ids = ids, .stride = N_USED, .rows = 1, .n_used = N_USED};
+    struct residency_choice c = {.parts = {4, 5, 6},
+                                 .ids = ids,
+                                 .stride = N_USED,
+                                 .rows = 1,
+                                 .n_used = N_USED,
+                                 .decode = true};
     struct residency_layer l, before;
     struct placement p;
     struct err err = {0};
