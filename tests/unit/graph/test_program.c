@@ -203,13 +203,14 @@ static struct graph *mixture(void)
                           .down = &experts,
                           .scale = 1};
     struct graph *g = graph_create();
-    graph_value x = graph_embed(g, &weights[W_EMBD], 1.0f), y;
+    graph_value x = graph_embed(g, &weights[W_EMBD], 1.0f);
 
     graph_layer(g, 0);
     x = graph_add(g, x, graph_moe(g, x, &m));
     for (int i = 0; i < 3; i++) {
-        y = graph_rmsnorm(g, x, &weights[W_NORM], 1e-5f, 0);
-        y = graph_matmul1(g, y, &router, NULL);
+        graph_value y = graph_rmsnorm(g, x, &weights[W_NORM], 1e-5f, 0);
+
+        graph_matmul1(g, y, &router, NULL); /* as small as ids are */
         x = graph_add(g, x, graph_matmul1(g, x, &weights[W_SQUARE], NULL));
     }
     graph_layer(g, -1);
