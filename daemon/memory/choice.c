@@ -11,8 +11,8 @@
 #include "daemon/memory/residency_priv.h"
 
 /* While all experts are there: so many tokens of decode in a row, of so many. */
-#define WATCH_TOKENS 32
-#define WATCH_EVERY  256
+#define WATCH_TOKENS 64
+#define WATCH_EVERY  512
 
 /* The different experts of a batch, ascending, and how many rows want each. */
 static void gather(struct choice *c, const struct residency_choice *want)

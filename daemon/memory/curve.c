@@ -18,6 +18,7 @@ struct ghost {
     uint16_t *place; /* by id; n: not in the list */
     double *uses;    /* [n + 1] by place, weighted; the last: uses that were the first ever */
     double all_uses;
+    double tokens;  /* noted, weighted as uses are */
     double weight;  /* of a use now: grows instead of all others fading */
     uint64_t token; /* noted last */
     uint16_t *pool; /* scratch: best last */
@@ -92,6 +93,7 @@ static void age(struct ghost *g, uint64_t token)
     for (unsigned p = 0; p <= g->n; p++)
         g->uses[p] /= g->weight;
     g->all_uses /= g->weight;
+    g->tokens /= g->weight;
     g->weight = 1;
 }
 
@@ -132,6 +134,7 @@ static void note(struct ghost *g, const struct policy_expert *experts, const int
     unsigned n_pool = 0;
 
     age(g, token);
+    g->tokens += g->weight;
     for (unsigned i = 0; i < n; i++) {
         if (ids[i] < 0 || (unsigned)ids[i] >= g->n || g->chosen[ids[i]])
             continue;
@@ -167,7 +170,7 @@ double curve_hit_rate(const struct curve *c, const unsigned *quotas)
             hits += g->uses[p] / g->weight;
         all += g->all_uses / g->weight;
     }
-    return all > 0 ? hits / all : -1;
+    return all > 0 ? fmin(hits / all, 1) : -1; /* sums are rounded */
 }
 
 double curve_quota_rate(const struct curve *c, unsigned quota)
@@ -188,10 +191,7 @@ unsigned curve_most_experts(const struct curve *c)
 
 double curve_tokens(const struct curve *c)
 {
-    const struct ghost *g = &c->ghosts[0];
-    unsigned n_used = c->n_ghosts ? c->layers[g->layer].n_used : 0;
-
-    return n_used ? g->all_uses / g->weight / n_used : 0;
+    return c->n_ghosts ? c->ghosts[0].tokens / c->ghosts[0].weight : 0;
 }
 
 int curve_points(const struct curve *c, size_t bytes, struct curve_point ret[CURVE_POINTS])

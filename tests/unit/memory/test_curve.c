@@ -97,6 +97,46 @@ START_TEST(nothing_noted_is_nothing_predicted_and_nonsense_is_ignored)
 }
 END_TEST
 
+START_TEST(where_all_are_there_a_first_use_says_nothing_of_sizes_and_is_a_token_all_the_same)
+{
+    struct curve *c = make(1);
+    struct policy_expert experts[N_EXPERTS] = {0};
+    unsigned quotas[1] = {1};
+    int32_t id = 5;
+
+    for (uint64_t token = 1; token <= 3; token++) {
+        policy_use(&experts[id], token);
+        curve_note(c, 0, experts, &id, 1, token, true);
+        ck_assert_double_eq_tol(curve_tokens(c), (double)token, 0.01);
+    }
+    ck_assert_double_eq(curve_hit_rate(c, quotas), 1);
+    curve_destroy(c);
+}
+END_TEST
+
+START_TEST(sums_that_are_rounded_never_hit_more_than_all)
+{
+    struct curve *c = make(1);
+    struct policy_expert experts[N_EXPERTS] = {0};
+    unsigned quotas[1] = {N_EXPERTS};
+    uint32_t state = 1;
+
+    for (uint64_t token = 1; token <= 2000; token++) {
+        int32_t ids[2];
+
+        for (int i = 0; i < 2; i++) {
+            state = state * 1664525 + 1013904223;
+            ids[i] = (int32_t)((state >> 16) % N_EXPERTS);
+            policy_use(&experts[ids[i]], token);
+        }
+        curve_note(c, 0, experts, ids, 2, token, true);
+        ck_assert_double_le(curve_hit_rate(c, quotas), 1);
+    }
+    ck_assert_double_gt(curve_hit_rate(c, quotas), 0.999);
+    curve_destroy(c);
+}
+END_TEST
+
 START_TEST(more_than_everything_is_everything)
 {
     struct curve *c = make(2);
@@ -122,6 +162,9 @@ TCase *tcase_memory_curve(void)
                         ARRAY_LEN(traces));
     tcase_add_test(tc, a_ghost_list_holds_at_each_place_what_one_more_slot_would_hold);
     tcase_add_test(tc, nothing_noted_is_nothing_predicted_and_nonsense_is_ignored);
+    tcase_add_test(
+        tc, where_all_are_there_a_first_use_says_nothing_of_sizes_and_is_a_token_all_the_same);
+    tcase_add_test(tc, sums_that_are_rounded_never_hit_more_than_all);
     tcase_add_test(tc, more_than_everything_is_everything);
     return tc;
 }
