@@ -3,6 +3,7 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/median.h"
 #include "daemon/engine/engine_priv.h"
 
 struct bench {
@@ -88,27 +89,20 @@ static int measure(struct bench *b, size_t depth, size_t n, size_t chunk, json_t
     return r;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void add_test(struct bench *b, const char *test, size_t n, size_t depth, json_t *take_rates)
 {
     size_t runs = json_array_size(take_rates);
-    double *sorted = XNEW_ARRAY(double, runs + 1), median;
+    double *sorted = XNEW_ARRAY(double, runs + 1), middle;
 
     for (size_t i = 0; i < runs; i++)
         sorted[i] = json_real_value(json_array_get(take_rates, i));
-    qsort(sorted, runs, sizeof *sorted, by_value);
-    median = (sorted[(runs - 1) / 2] + sorted[runs / 2]) / 2;
+    qsort(sorted, runs, sizeof *sorted, median_by_value);
+    middle = (sorted[(runs - 1) / 2] + sorted[runs / 2]) / 2;
     json_array_append_new(b->tests,
                           json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:o}", "test", test, "n",
-                                    (json_int_t)n, "depth", (json_int_t)depth, "median", median,
+                                    (json_int_t)n, "depth", (json_int_t)depth, "median", middle,
                                     "least", sorted[0], "most", sorted[runs - 1], "spread",
-                                    (sorted[runs - 1] - sorted[0]) / median, "rates", take_rates));
+                                    (sorted[runs - 1] - sorted[0]) / middle, "rates", take_rates));
     free(sorted);
 }
 

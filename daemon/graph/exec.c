@@ -174,10 +174,11 @@ static int run_group(struct program *p, const struct program_place *place, struc
         r = program_run_pieces(p, place, b->ops, g->from, to, &mine, decode, err);
     else if (r >= 0 && residency_streams(place->residency))
         r = program_run_looking(place, b->ops, g->from, to, &mine, err);
-    else if (r >= 0)
+    else if (r >= 0) {
         r = place->ops->run(place->be, b->ops + g->from, to - g->from, &mine, place->scratch, err);
-    if (r >= 0)
-        program_note_choices(p, place, b->ops, g->from, to, &mine, decode);
+        if (r >= 0)
+            program_note_choices(p, place, b->ops, g->from, to, &mine, decode);
+    }
     unpin(p, g, g->n_uses, place->residency);
     return r;
 }

@@ -20,10 +20,14 @@
 #define LOOK_BYTES ((size_t)64 << 20) /* a millisecond or two */
 #define CUT_ROWS   64u /* at multiples of so many: no two threads share a line of the result */
 
+static bool is_mixture(const struct node *n)
+{
+    return n->op.kind == OP_MOE && n->src[MOE_GATE].kind == REF_WEIGHT;
+}
+
 static bool in_pieces(const struct node *n, const struct residency *r)
 {
-    return n->op.kind == OP_MOE && n->src[MOE_GATE].kind == REF_WEIGHT &&
-           residency_is_sliced(r, n->src[MOE_GATE].index);
+    return is_mixture(n) && residency_is_sliced(r, n->src[MOE_GATE].index);
 }
 
 bool program_has_pieces(const struct program *p, const struct group *g, const struct residency *r)
@@ -76,7 +80,7 @@ void program_note_choices(const struct program *p, const struct program_place *p
                           bool decode)
 {
     for (size_t i = from; i < to; i++)
-        if (ops[i].kind == OP_MOE && p->nodes[i].src[MOE_GATE].kind == REF_WEIGHT &&
+        if (is_mixture(&p->nodes[i]) &&
             residency_is_watched(place->residency, p->nodes[i].src[MOE_GATE].index)) {
             struct residency_choice c = choice_of(p, ops, i, run, decode);
 

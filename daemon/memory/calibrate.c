@@ -19,6 +19,7 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/median.h"
 #include "daemon/memory/kept.h"
 
 #define DEPTH_MAX     16
@@ -289,13 +290,6 @@ static int measure_chosen(struct trial *t, struct calibration *c, struct err *er
     return 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 /* So many reads at once after a silence, and waits for all; *ret_s: how long. */
 static int run_burst(struct trial *t, struct reader *r, size_t size, unsigned n, double *ret_s,
                      struct err *err)
@@ -357,8 +351,7 @@ static int measure_wait(struct trial *t, struct calibration *c, struct err *err)
     reader_destroy(r);
     if (rc < 0)
         return rc;
-    qsort(s, n, sizeof *s, by_size);
-    c->wait_s = MAX(s[n / 2], 0.0);
+    c->wait_s = MAX(median(s, n), 0.0);
     return 0;
 }
 

@@ -15,10 +15,10 @@
 
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/median.h"
 #include "common/thread.h"
 #include "tests/support/die.h"
 #include "tests/support/loaded.h"
-#include "tests/support/median.h"
 
 /* One call of the device. */
 struct call {

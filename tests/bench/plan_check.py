@@ -54,8 +54,8 @@ class Checks:
         with daemon.complete([chosen.randrange(vocab // 8, vocab) for _ in range(PROMPT)], ANSWER, temperature=1, seed=which) as reply:
             return json.loads(reply.read())["timings"]
 
-    def plan(self, daemon, ctx, budget):
-        plan, said = daemon.call("plan", "m", "--ctx", str(ctx), *(["--ram", str(budget)] if budget else []), error=True)
+    def plan(self, daemon, ctx):
+        plan, said = daemon.call("plan", "m", "--ctx", str(ctx), error=True)
         if plan is None:
             raise Skipped("rnbctl plan failed: " + said.strip())
         return plan
@@ -63,7 +63,7 @@ class Checks:
     def plan_anew(self, path, ctx, budget):
         self.forget_rates()
         with Rnbd(self.args, path, budget, state=self.state) as d:
-            return self.plan(d, ctx, None)
+            return self.plan(d, ctx)
 
     def rounds(self, path, ctx, budget):
         """Plans, the answers behind them, accounts at rest and after all of that."""
@@ -109,7 +109,7 @@ class Checks:
     def combination(self, path, ctx, share):
         name = os.path.splitext(os.path.basename(path))[0]
         with Rnbd(self.args, path, state=self.state) as d:
-            whole = self.plan(d, ctx, None)
+            whole = self.plan(d, ctx)
         budget = None
         if share is not None:
             budget = int(whole["floor"] + (whole["all"] - whole["floor"]) * share) // MIB * MIB

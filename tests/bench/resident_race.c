@@ -24,11 +24,11 @@
 #include "common/alloc.h"
 #include "common/clock.h"
 #include "common/hash.h"
+#include "common/median.h"
 #include "common/thread.h"
 #include "daemon/gguf/gguf.h"
 #include "tests/support/die.h"
 #include "tests/support/loaded.h"
-#include "tests/support/median.h"
 
 #define PAIRS_MAX 4096
 

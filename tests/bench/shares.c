@@ -27,10 +27,10 @@
 #include "backends/cpu/team.h"
 #include "common/alloc.h"
 #include "common/clock.h"
+#include "common/median.h"
 #include "tests/kernels/machine.h"
 #include "tests/support/die.h"
 #include "tests/support/loaded.h"
-#include "tests/support/median.h"
 
 #define N_PROMPT   512
 #define MAX_ROUNDS 64

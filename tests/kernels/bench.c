@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "backends/cpu/cpuid.h"
+#include "common/median.h"
 #include "tests/kernels/check.h"
 #include "tests/kernels/machine.h"
-#include "tests/support/median.h"
 
 #define ARENA_BYTES ((size_t)256 << 20)
 #define SAMPLES     7

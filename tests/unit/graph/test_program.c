@@ -122,17 +122,21 @@ static struct graph *model(void)
     return g;
 }
 
-static struct program *compile(size_t max_rows, size_t max_out)
+static struct program *compile_graph(struct graph *g, size_t max_rows, size_t max_out)
 {
     struct sequence_layout l = layout();
     struct program_options o = {.max_rows = max_rows, .max_out = max_out, .layout = &l};
-    struct graph *g = model();
     struct program *p = NULL;
     struct err err = {0};
 
     ck_assert_msg(graph_compile(g, &o, &recorder_ops, &device, &p, &err) == 0, "%s", err.text);
     graph_destroy(g);
     return p;
+}
+
+static struct program *compile(size_t max_rows, size_t max_out)
+{
+    return compile_graph(model(), max_rows, max_out);
 }
 
 static bool reads(const struct node *n, graph_value v)
@@ -221,15 +225,10 @@ static struct graph *mixture(void)
 
 START_TEST(what_a_mixture_chose_is_there_until_its_layer_has_run)
 {
-    struct sequence_layout l = layout();
-    struct program_options o = {.max_rows = 4, .max_out = 1, .layout = &l};
-    struct graph *g = mixture();
-    struct program *p = NULL;
-    struct err err = {0};
+    struct program *p = compile_graph(mixture(), 4, 1);
     graph_value ids = GRAPH_NONE;
     size_t born = 0, unused, n = 0;
 
-    ck_assert_msg(graph_compile(g, &o, &recorder_ops, &device, &p, &err) == 0, "%s", err.text);
     for (size_t i = 0; i < p->n_nodes; i++)
         if (p->nodes[i].op.kind == OP_MOE)
             ids = p->nodes[i].src[MOE_IDS].index;
@@ -247,7 +246,6 @@ START_TEST(what_a_mixture_chose_is_there_until_its_layer_has_run)
     }
     ck_assert_uint_gt(n, 6);
     program_destroy(p);
-    graph_destroy(g);
 }
 END_TEST
 

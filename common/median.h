@@ -1,5 +1,7 @@
 /*
- * median - of what was measured, for programs that time something.
+ * median - of what was measured, for whatever times something.
+ *
+ * Any thread.
  */
 #pragma once
 
