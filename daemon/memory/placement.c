@@ -5,6 +5,13 @@
 
 #include "common/alloc.h"
 
+/*
+ * A new token's row is next to nothing to read, and a whole trip to the drive that
+ * the token waits for.  Slots that are so many times a table's bytes hardly miss
+ * what it takes of them.
+ */
+#define SLOTS_PER_TABLE 128
+
 const char *placement_mode_name(enum placement_mode m)
 {
     static const char *const names[] = {"all", "rows", "experts", "stream"};
@@ -130,6 +137,7 @@ static void sum_up(const struct placement_input *in, struct placement *p)
 static struct placement all_resident(const struct placement_input *in)
 {
     struct placement p = {.mode = PLACEMENT_ALL,
+                          .tables = true,
                           .n_slots = in->n_experts * in->n_units,
                           .dense_bytes = in->keep_bytes + drops_bytes(in) + in->rows_bytes,
                           .staging_bytes = in->book_bytes};
@@ -138,13 +146,13 @@ static struct placement all_resident(const struct placement_input *in)
     return p;
 }
 
-/* All dense weights, without tables, and no slots. */
-static struct placement dense_resident(const struct placement_input *in)
+/* All dense weights, and no slots. */
+static struct placement dense_resident(const struct placement_input *in, bool tables)
 {
-    struct placement p = {.mode = PLACEMENT_EXPERTS};
+    struct placement p = {.mode = PLACEMENT_EXPERTS, .tables = tables};
 
-    p.dense_bytes = in->keep_bytes + drops_bytes(in);
-    p.staging_bytes = in->rows_staging_bytes + in->landing_bytes + in->book_bytes;
+    p.dense_bytes = in->keep_bytes + drops_bytes(in) + (tables ? in->rows_bytes : 0);
+    p.staging_bytes = (tables ? 0 : in->rows_staging_bytes) + in->landing_bytes + in->book_bytes;
     sum_up(in, &p);
     return p;
 }
@@ -157,7 +165,7 @@ static bool stream(const struct placement_input *in, size_t depth, size_t least,
                    struct placement *ret)
 {
     size_t *layers = XNEW_ARRAY(size_t, in->n_layers);
-    struct placement p = dense_resident(in), best = {.total_bytes = SIZE_MAX};
+    struct placement p = dense_resident(in, false), best = {.total_bytes = SIZE_MAX};
     size_t fixed = p.staging_bytes;
     bool fits = false;
 
@@ -182,17 +190,23 @@ static bool stream(const struct placement_input *in, size_t depth, size_t least,
     return fits;
 }
 
-void placement_floor(const struct placement_input *in, struct placement *ret)
+static void floor_of(const struct placement_input *in, bool tables, struct placement *ret)
 {
-    struct placement s;
+    const struct placement ways[] = {dense_resident(in, false), dense_resident(in, tables)};
+    struct placement streamed;
 
     *ret = all_resident(in);
-    s = dense_resident(in);
-    if (s.total_bytes < ret->total_bytes)
-        *ret = s;
-    stream(in, PLACEMENT_DEPTH_MIN, 0, 0, &s);
-    if (s.total_bytes < ret->total_bytes)
-        *ret = s;
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++)
+        if (ways[i].total_bytes < ret->total_bytes)
+            *ret = ways[i];
+    stream(in, PLACEMENT_DEPTH_MIN, 0, 0, &streamed);
+    if (streamed.total_bytes < ret->total_bytes)
+        *ret = streamed;
+}
+
+void placement_floor(const struct placement_input *in, struct placement *ret)
+{
+    floor_of(in, true, ret);
 }
 
 /* A deeper ring keeps the drive busy over a layer that computes for long, if it costs next to nothing. */
@@ -208,12 +222,28 @@ static bool stream_in(const struct placement_input *in, size_t bytes, struct pla
     return true;
 }
 
-void placement_choose_cut(const struct placement_input *in, size_t bytes, struct placement *ret)
+/* Tables stay beside slots that are many times what they take beyond the reading of rows. */
+static bool with_tables(const struct placement_input *in, size_t bytes, struct placement *ret)
 {
-    struct placement p = dense_resident(in);
+    size_t more = in->rows_bytes - MIN(in->rows_bytes, in->rows_staging_bytes);
 
+    *ret = dense_resident(in, true);
+    if (!in->rows_bytes || ret->total_bytes > bytes)
+        return false;
+    ret->n_slots = slots_in(in, bytes - ret->total_bytes);
+    sum_up(in, ret);
+    return ret->slots_bytes / SLOTS_PER_TABLE >= more;
+}
+
+void placement_choose_cut(const struct placement_input *in, size_t bytes, bool tables,
+                          struct placement *ret)
+{
+    struct placement p = dense_resident(in, false);
+
+    if (tables && with_tables(in, bytes, ret))
+        return;
     if (p.total_bytes > bytes && !stream_in(in, bytes, &p)) {
-        placement_floor(in, ret);
+        floor_of(in, tables, ret);
         return;
     }
     p.n_slots = slots_in(in, bytes - p.total_bytes);
@@ -237,6 +267,7 @@ void placement_choose(const struct placement_input *in, size_t bytes, struct pla
 
     if (p.total_bytes > bytes && in->rows_bytes) {
         p.mode = PLACEMENT_ROWS;
+        p.tables = false;
         p.dense_bytes -= in->rows_bytes;
         p.staging_bytes += in->rows_staging_bytes;
         sum_up(in, &p);
@@ -244,5 +275,5 @@ void placement_choose(const struct placement_input *in, size_t bytes, struct pla
     if (p.total_bytes <= bytes)
         *ret = p;
     else
-        placement_choose_cut(in, bytes, ret);
+        placement_choose_cut(in, bytes, true, ret);
 }

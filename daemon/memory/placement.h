@@ -8,7 +8,8 @@
  *
  *     ALL      everything is resident
  *     ROWS     all but tables that are looked up row by row
- *     EXPERTS  dense weights resident, the rest of the budget is slots of experts
+ *     EXPERTS  dense weights resident, the rest of the budget is slots of experts,
+ *              but for a table that takes next to nothing of it
  *     STREAM   some dense weights pass through a ring in the order of the
  *              layers, read while those before them compute; slots of experts
  *              from what is left
@@ -56,6 +57,7 @@ struct placement_input {
 
 struct placement {
     enum placement_mode mode;
+    bool tables;      /* resident, all of them */
     size_t n_dropped; /* of the drops */
     size_t n_slots;   /* of all layers; slot i is one of layer i modulo n_units */
     size_t ring_depth, ring_slot_bytes;
@@ -77,8 +79,12 @@ size_t placement_quota(const struct placement_input *in, size_t n_slots, size_t 
 
 /* The best that fits into bytes; the floor when nothing does, which then is more than bytes. */
 void placement_choose(const struct placement_input *in, size_t bytes, struct placement *ret);
-/* The same among EXPERTS and STREAM: what a model that has been cut can be. */
-void placement_choose_cut(const struct placement_input *in, size_t bytes, struct placement *ret);
+/*
+ * The same among EXPERTS and STREAM: what a model that has been cut can be.  tables:
+ * they are there still, and may stay; once gone they do not come back.
+ */
+void placement_choose_cut(const struct placement_input *in, size_t bytes, bool tables,
+                          struct placement *ret);
 /*
  * The best of those that fit and drop at least so many; false when none does.  A
  * ring for one more drop a layer may need more than the drop gives: from there

@@ -289,13 +289,13 @@ size_t residency_dense_end(const struct residency *r, const struct placement *p)
 {
     if (p->n_dropped)
         return r->items[r->drop_items[p->n_dropped - 1]].at;
-    return p->mode == PLACEMENT_ALL ? r->rows_at + r->in.rows_bytes : r->rows_at;
+    return r->rows_at + (p->tables ? r->in.rows_bytes : 0);
 }
 
 bool residency_is_dropped(const struct residency *r, const struct item *it)
 {
     if (it->kind == ITEM_ROWS)
-        return r->p.mode != PLACEMENT_ALL;
+        return !r->p.tables;
     return it->kind == ITEM_WHOLE && it->drop != NO_DROP && it->drop < r->p.n_dropped;
 }
 
@@ -374,7 +374,7 @@ int residency_open_streams(struct residency *r, struct err *err)
 {
     int rc = r->reader ? 0 : residency_open_reader(r, &r->reader, err);
 
-    if (rc >= 0 && !r->rows.data && r->in.rows_bytes)
+    if (rc >= 0 && !r->p.tables && !r->rows.data && r->in.rows_bytes)
         rc = r->ops->alloc(r->be, r->in.rows_staging_bytes, &r->rows, err);
     if (rc >= 0 && !r->whole && r->in.n_units && !r->landing.data)
         rc = r->ops->alloc(r->be, r->in.landing_bytes, &r->landing, err);
@@ -430,7 +430,7 @@ int residency_pin(struct residency *r, extent_id id, const void **ret_data, stru
         ring_turn(r, it->e.layer);
     if (it->kind == ITEM_SLICES)
         *ret_data = (const char *)r->slots.data + r->units[it->unit].at + it->at;
-    else if (it->kind == ITEM_ROWS && r->p.mode != PLACEMENT_ALL)
+    else if (it->kind == ITEM_ROWS && !r->p.tables)
         rc = err_set(err, ERR_INTERNAL, "table '%s' is not resident", it->e.name);
     else if (residency_is_dropped(r, it))
         rc = ring_pin(r, it, ret_data, err);

@@ -32,7 +32,7 @@ size_t residency_floor_bytes(struct residency *r)
     struct placement p;
 
     residency_seal(r);
-    placement_choose_cut(&r->in, 0, &p);
+    placement_choose_cut(&r->in, 0, r->p.tables, &p);
     return MIN(p.total_bytes, residency_held_bytes(r));
 }
 
@@ -73,11 +73,13 @@ static void cut_dense(struct residency *r, const struct placement *to)
     size_t before = r->p.dense_bytes, end;
 
     p.n_dropped = MAX(p.n_dropped, r->p.n_dropped);
+    p.tables = to->tables && !p.n_dropped;
     end = residency_dense_end(r, &p);
     r->p.dense_bytes = end;
     residency_warm(r);
     cut(&r->dense, end, before);
     r->p.n_dropped = p.n_dropped;
+    r->p.tables = p.tables;
     r->p.mode = p.n_dropped ? PLACEMENT_STREAM : PLACEMENT_EXPERTS;
 }
 
@@ -100,7 +102,7 @@ static void size_ring(struct residency *r, size_t depth)
 
 static size_t staging_bytes(const struct residency *r)
 {
-    return r->in.rows_staging_bytes + r->in.landing_bytes + r->in.book_bytes +
+    return (r->p.tables ? 0 : r->in.rows_staging_bytes) + r->in.landing_bytes + r->in.book_bytes +
            r->p.ring_depth * r->p.ring_slot_bytes;
 }
 
@@ -256,7 +258,7 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
     assert(!r->choice.unit);
     if (r->p.mode == PLACEMENT_ALL && r->p.total_bytes <= bytes)
         return 0;
-    placement_choose_cut(&r->in, bytes, &to);
+    placement_choose_cut(&r->in, bytes, r->p.tables, &to);
     if (to.total_bytes > bytes)
         return err_set(err, ERR_NOMEM, "%s needs %s at least, and would have %s", r->who,
                        units_format_size(to.total_bytes, need, sizeof need),
@@ -269,7 +271,7 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
     }
     r->want_dropped = to.n_dropped;
     if (r->whole || to.n_slots < r->p.n_slots || to.n_dropped > r->p.n_dropped ||
-        to.ring_depth < r->p.ring_depth) {
+        to.ring_depth < r->p.ring_depth || to.tables < r->p.tables) {
         int rc = shrink(r, &to, err);
 
         if (rc < 0)

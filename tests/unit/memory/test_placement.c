@@ -97,6 +97,43 @@ START_TEST(tables_go_first_then_experts_and_dense_weights_last)
 }
 END_TEST
 
+START_TEST(a_table_stays_that_takes_next_to_nothing_of_the_slots)
+{
+    struct placement_input in = input(true);
+    struct placement all, p, without;
+    bool kept = false, gone = false;
+    size_t more;
+
+    in.rows_bytes = 7;
+    in.rows_staging_bytes = 2;
+    more = in.rows_bytes - in.rows_staging_bytes;
+    placement_choose(&in, SIZE_MAX, &all);
+    for (size_t bytes = all.total_bytes - 8; bytes > all.total_bytes / 3; bytes--) {
+        placement_choose(&in, bytes, &p);
+        placement_choose_cut(&in, bytes, false, &without);
+        ck_assert(!without.tables);
+        ck_assert_uint_le(p.total_bytes, bytes);
+        ck_assert_uint_eq(p.total_bytes, p.dense_bytes + p.slots_bytes + p.staging_bytes);
+        if (p.tables) {
+            ck_assert_int_eq(p.mode, PLACEMENT_EXPERTS);
+            ck_assert_uint_ge(p.slots_bytes, 128 * more);
+            ck_assert_uint_eq(p.dense_bytes, without.dense_bytes + in.rows_bytes);
+            ck_assert_uint_eq(p.staging_bytes, without.staging_bytes - in.rows_staging_bytes);
+            ck_assert_uint_le(without.n_slots - p.n_slots, 1);
+        } else {
+            ck_assert_uint_lt(without.slots_bytes, 128 * more + 12);
+        }
+        kept |= p.tables;
+        gone |= !p.tables;
+    }
+    ck_assert(kept && gone);
+    /* more than its share */
+    in = input(true);
+    placement_choose(&in, all.total_bytes - 6, &p);
+    ck_assert(p.mode == PLACEMENT_EXPERTS && !p.tables);
+}
+END_TEST
+
 START_TEST(slots_lie_rank_by_rank_and_quotas_differ_by_one_at_most)
 {
     struct placement_input in = input(true);
@@ -125,6 +162,7 @@ TCase *tcase_memory_placement(void)
     tcase_add_loop_test(tc, every_budget_from_the_floor_on_is_kept_and_more_never_streams_more, 0,
                         2);
     tcase_add_test(tc, tables_go_first_then_experts_and_dense_weights_last);
+    tcase_add_test(tc, a_table_stays_that_takes_next_to_nothing_of_the_slots);
     tcase_add_test(tc, slots_lie_rank_by_rank_and_quotas_differ_by_one_at_most);
     return tc;
 }

@@ -21,6 +21,7 @@ TCase *tcase_memory_streaming(void);
 #define N_EXPERTS 5
 #define N_USED    2
 #define N_ROWS    200
+#define FEW_ROWS  4               /* of a table that slots are more than 128 times of */
 #define DENSE     ((size_t)20000) /* elements; 80 kB: may stream */
 #define SLICE     ((size_t)3000)
 #define ROW       ((size_t)500)
@@ -30,6 +31,7 @@ TCase *tcase_memory_streaming(void);
 static struct cpu_backend cpu;
 static struct ledger *ledger;
 static struct gguf *file;
+static size_t table_rows;
 
 static float value_of(size_t tensor, size_t i)
 {
@@ -72,6 +74,7 @@ static void set_up(void)
     close(fd);
     cpu = cpu_backend_open(1, NULL);
     ledger = ledger_create();
+    table_rows = N_ROWS;
 }
 
 static void tear_down(void)
@@ -93,10 +96,12 @@ static struct residency *make(const struct reader_faults *engine)
         const struct gguf_tensor *g = gguf_tensor_at(file, t);
         struct extent e = {.part = g->part, .offset = g->offset, .bytes = g->bytes, .layer = -1};
 
-        if (t == 0)
-            e.n_rows = N_ROWS;
-        else
+        if (t == 0) {
+            e.n_rows = table_rows;
+            e.bytes = table_rows * ROW * sizeof(float);
+        } else {
             e.layer = (int)((t - 1) / PER_LAYER);
+        }
         if (t && (t - 1) % PER_LAYER >= 3)
             e.n_experts = N_EXPERTS;
         snprintf(e.name, sizeof e.name, "%.*s", (int)g->name.len, g->name.p);
@@ -134,14 +139,21 @@ static void check_floats(const void *data, size_t tensor, size_t from, size_t n)
 
 static int check_rows(struct residency *r, struct err *err)
 {
-    const int32_t ids[] = {7, 199, 0, 7, 42};
+    const int32_t few[] = {3, 0, 0, 3, 1}, many[] = {7, 199, 0, 7, 42};
+    const int32_t *ids = table_rows < N_ROWS ? few : many;
     const void *rows;
     int rc = 0;
 
-    if (!residency_is_by_row(r, 0))
-        return 0;
-    rc = residency_rows(r, 0, ids, ARRAY_LEN(ids), &rows, err);
-    for (size_t i = 0; i < ARRAY_LEN(ids) && rc >= 0; i++)
+    if (!residency_is_by_row(r, 0)) {
+        rc = residency_pin(r, 0, &rows, err);
+        if (rc >= 0) {
+            check_floats(rows, 0, 0, table_rows * ROW);
+            residency_unpin(r, 0);
+        }
+        return rc;
+    }
+    rc = residency_rows(r, 0, ids, ARRAY_LEN(few), &rows, err);
+    for (size_t i = 0; i < ARRAY_LEN(few) && rc >= 0; i++)
         check_floats((const float *)rows + i * ROW, 0, (size_t)ids[i] * ROW, ROW);
     return rc;
 }
@@ -225,11 +237,14 @@ static void must_walk(struct residency *r, size_t token, size_t rows)
 
 START_TEST(every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept)
 {
-    struct residency *r = make(NULL);
-    size_t floor = floor_of(r), all;
+    struct residency *r;
+    size_t floor, all;
     struct placement p;
     struct err err = {0};
 
+    table_rows = _i ? FEW_ROWS : N_ROWS;
+    r = make(NULL);
+    floor = floor_of(r);
     residency_plan(r, SIZE_MAX, &p);
     all = p.total_bytes;
     ck_assert_uint_lt(floor, all);
@@ -251,11 +266,13 @@ END_TEST
 
 START_TEST(a_budget_may_be_cut_and_raised_between_two_layers)
 {
-    struct residency *r = make(NULL);
+    struct residency *r;
     struct placement p;
     struct err err = {0};
     size_t floor, all;
 
+    table_rows = _i ? FEW_ROWS : N_ROWS;
+    r = make(NULL);
     ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
     floor = residency_floor_bytes(r);
     residency_plan(r, SIZE_MAX, &p);
@@ -343,6 +360,34 @@ START_TEST(a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_r
         residency_destroy(r);
         ck_assert_uint_eq(ledger_used(ledger, POOL_RAM), 0);
     }
+}
+END_TEST
+
+START_TEST(a_table_that_costs_few_slots_stays_until_it_does_not)
+{
+    struct residency *r;
+    struct placement p;
+    struct err err = {0};
+    size_t all;
+
+    table_rows = FEW_ROWS;
+    r = make(NULL);
+    residency_plan(r, SIZE_MAX, &p);
+    all = p.total_bytes;
+    ck_assert_int_eq(load(r, all - p.slots_bytes / 32, &err), 0);
+    ck_assert(!residency_is_by_row(r, 0));
+    must_walk(r, 0, 1);
+    ck_assert_int_eq(residency_resize(r, all - p.slots_bytes / 24, &err), 0);
+    ck_assert(!residency_is_by_row(r, 0));
+    must_walk(r, 1, 1);
+    ck_assert_int_eq(residency_resize(r, all - p.slots_bytes, &err), 0);
+    ck_assert(residency_is_by_row(r, 0));
+    must_walk(r, 2, 1);
+    ck_assert_int_eq(residency_resize(r, all - p.slots_bytes / 32, &err), 0);
+    ck_assert(residency_is_by_row(r, 0)); /* what is gone does not come back */
+    must_walk(r, 3, 1);
+    ck_assert_uint_le(residency_held_bytes(r), all - p.slots_bytes / 32);
+    residency_destroy(r);
 }
 END_TEST
 
@@ -740,10 +785,11 @@ TCase *tcase_memory_streaming(void)
     TCase *tc = tcase_create("streaming");
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept);
-    tcase_add_test(tc, a_budget_may_be_cut_and_raised_between_two_layers);
+    tcase_add_loop_test(tc, every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept, 0, 2);
+    tcase_add_loop_test(tc, a_budget_may_be_cut_and_raised_between_two_layers, 0, 2);
     tcase_add_test(tc, a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_are);
     tcase_add_test(tc, a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right);
+    tcase_add_test(tc, a_table_that_costs_few_slots_stays_until_it_does_not);
     tcase_add_test(tc, a_row_that_comes_again_is_not_read_again);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
