@@ -52,11 +52,26 @@ START_TEST(what_is_kept_comes_back_and_is_the_curve)
     ck_assert(curve_profile_make(c, &p));
     curve_profile_save(&p, dir, "abc");
     ck_assert(curve_profile_load(dir, "abc", N_EXPERTS, &kept));
-    ck_assert_double_eq_tol(curve_profile_hits(&kept, 9), curve_hit_rate(c, quotas), 1e-12);
+    ck_assert_double_eq_tol(curve_profile_hits(&kept, 9),
+                            curve_hit_rate(c, quotas) / curve_quota_rate(c, N_EXPERTS), 1e-12);
     ck_assert_double_gt(curve_profile_hits(&kept, 9), 0.2);
     ck_assert_double_eq_tol(kept.tokens, curve_tokens(c), 1e-9);
     curve_profile_clear(&p);
     curve_profile_clear(&kept);
+    curve_destroy(c);
+}
+END_TEST
+
+START_TEST(a_first_use_is_no_miss_of_a_model_that_has_warmed_up)
+{
+    struct curve *c = learnt(2 * (size_t)CURVE_PROFILE_TOKENS);
+    struct curve_profile p;
+
+    ck_assert_double_lt(curve_quota_rate(c, N_EXPERTS), 0.9);
+    ck_assert(curve_profile_make(c, &p));
+    ck_assert_double_eq(curve_profile_hits(&p, N_EXPERTS), 1);
+    ck_assert_double_gt(curve_profile_hits(&p, 9), curve_quota_rate(c, 9));
+    curve_profile_clear(&p);
     curve_destroy(c);
 }
 END_TEST
@@ -127,6 +142,7 @@ TCase *tcase_memory_curve_profile(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, what_is_kept_comes_back_and_is_the_curve);
+    tcase_add_test(tc, a_first_use_is_no_miss_of_a_model_that_has_warmed_up);
     tcase_add_test(tc, more_slots_never_hit_less_and_a_fraction_lies_between);
     tcase_add_test(tc, a_few_tokens_are_no_curve);
     tcase_add_test(tc, another_shape_another_key_and_a_broken_file_are_not_taken);
