@@ -12,6 +12,7 @@ Models are generated below --models where they are not there yet; --use takes fi
 """
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -34,6 +35,8 @@ MAPPED, DEFAULTS = "mmap, no repack", "defaults"
 WAYS = {MAPPED: ("--no-repack", "-lm", "mmap"), DEFAULTS: ()}
 RIVAL_S = 300  # for one run of it
 TEACH = 4  # times as many tokens as are measured come before them
+BURSTS = 150  # of an answer, read again to see what the drive gives to them
+TURNS = 3  # of an answer and what it is measured against, in each run
 
 
 def delta(before, after, key):
@@ -43,6 +46,12 @@ def delta(before, after, key):
 def more(before, after):
     """What was counted between two lists of counts, of which the later may be longer."""
     return [n - (before[i] if i < len(before) else 0) for i, n in enumerate(after)]
+
+
+def missed(turn):
+    """Choices of decode that missed 1, 2, … experts in an answer, in all layers."""
+    layers = [more(a["missed"], b["missed"])[1:] for a, b in zip(turn["before"]["layers"], turn["after"]["layers"])]
+    return [sum(counts) for counts in itertools.zip_longest(*layers, fillvalue=0)]
 
 
 def calibrated(cache):
@@ -106,36 +115,58 @@ class Gates:
     # -- races --------------------------------------------------------------------------------
 
     def ours(self, path, limit, prompt, gen):
-        """In a cage: speeds of prefill and decode, the most it held, what the cache counted in either; and whole_s, the seconds of such a
-        token with everything resident and no cage, measured right before and right behind: memory that gives 54 GB/s now may give 32 in
-        ten seconds."""
+        """In a cage: speeds of prefill and decode, the most it held, and for each turn of decode what it was measured against."""
         forget(path)
         with self.resident(path, gen) as whole_s:
             read_through(path)
             with self.caged(limit) as cage, Rnbd(self.args, path, limit - MARGIN, cage) as d:
                 d.load()
                 plan = d.call("plan", "m", "--ctx", "1024") or {}
-                d.sample(TEACH * gen, 1)  # the cache fills, and learns what decode uses
-                drive = [self.drive(path, plan, d.dir)]
-                marks, beside = [d.cache()], [whole_s()]
-                run = {"tg": d.sample(gen, 2)}
-                marks.append(d.cache())
-                beside.append(whole_s())
-                drive.append(self.drive(path, plan, d.dir))
-                run.update(d.bench(prompt, 0))
+                # the cache fills, and learns what decode uses
+                d.sample(TEACH * gen if plan.get("n_experts") else gen, 1)
+                turns, rates = [], [self.drive(path, plan, d.dir)]
+                for i in range(TURNS):
+                    turns.append(self.turn(d, gen, 2 + i, whole_s))
+                    rates.append(self.drive(path, plan, d.dir))
+                    turns[-1].update(plan=plan, rate=statistics.mean(rates[-2:]), bursts=self.bursts(path, turns[-1], d.dir))
+                marks = [d.cache()]
+                run = d.bench(prompt, 0)
                 marks.append(d.cache())
                 run["peak"], status = d.stop()
         if status != 0:
             raise Skipped("rnbd ended with %d within its limit" % status)
-        run.update(plan=plan, marks=marks, gen=gen, rate=statistics.mean(drive), whole_s=statistics.mean(beside) if all(beside) else None)
+        run.update(plan=plan, prefill=marks, turns=turns, tg=median(turns, "tg"))
         return run
+
+    @staticmethod
+    def turn(d, gen, seed, whole_s):
+        """An answer: its speed, what the cache counted, and the seconds of such a token with everything resident and no cage, measured
+        right before and right behind: memory that gives 54 GB/s now may give 32 in ten seconds."""
+        before, beside = d.cache(), [whole_s()]
+        tg = d.sample(gen, seed)
+        after = d.cache()
+        beside.append(whole_s())
+        return {"tg": tg, "before": before, "after": after, "gen": gen, "whole_s": statistics.mean(beside) if all(beside) else None}
 
     def drive(self, path, plan, state):
         """Bytes a second that the reader gets with nothing beside it, as the daemon has calibrated it, in the order of what is measured:
-        slices of experts here and there, or layers one after another.  Told beside the calibrated rate: a shared drive differs by a
-        fifth from minute to minute, so this is done before and after."""
+        slices of experts here and there, or layers one after another, without a pause.  A shared drive differs by a fifth from one ten
+        seconds to the next, so this is done before and behind each answer."""
         order = [] if plan.get("n_experts") else ["--in-order", "--slice", str(8 * MIB)]
         return self.tool("read_drive", "--json", "--seconds", "1.5", "--state", state, *order, path)["bytes_per_s"]
+
+    def bursts(self, path, turn, state):
+        """The same of the reads that an answer of a mixture has caused: as many experts at once as each of its choices missed, after
+        silences as long as its were; None where none missed."""
+        counts, busy = missed(turn), delta(turn["before"], turn["after"], "busy_ms")
+        if not sum(counts):
+            return None
+        silence = max(0, 1e6 * turn["gen"] / turn["tg"] - 1e3 * busy) / sum(counts)
+        expert = statistics.mean(layer["slot_bytes"] for layer in turn["after"]["layers"])
+        few = min(1, BURSTS / sum(counts))  # in proportion, and the rarest once
+        words = ",".join("%d:%d" % (i + 1, max(1, round(n * few))) for i, n in enumerate(counts) if n)
+        return self.tool("read_drive", "--json", "--bursts", words, "--silence", str(int(silence)), "--slice", str(int(expert / 3)),
+                         "--state", state, path)["bytes_per_s"]
 
     @contextlib.contextmanager
     def resident(self, path, gen):
@@ -184,26 +215,27 @@ class Gates:
             self.rows.skip(gate, "no rival was named (RIVAL=path/to/llama-completion)")
         self.rows.add("peak", name, budget, max(o["peak"] for o in ours) / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
 
-    def reading(self, gate, which, limit, ours):
-        """The drive's share while it reads, in decode: of the rate that reads get which never stop, and, where experts miss, of the time
-        that calibrated reads like those take: a drive that had nothing to read for some milliseconds takes a while to begin, once for
-        each choice that misses.  The former says how misses group, the latter how well the loop reads them."""
-        around, shares, begun = [], [], []
-        for o in ours:
-            before, after = o["marks"][0], o["marks"][1]
-            read, busy, rate = delta(before, after, "read"), delta(before, after, "busy_ms"), calibrated(after)
-            if busy > 0 and rate:
-                shares.append(100 * read * 1e3 / busy / rate)
-                around.append(100 * read * 1e3 / busy / o["rate"])
-                bursts = sum(sum(more(a["missed"], b["missed"])[1:]) for a, b in zip(before["layers"], after["layers"]))
-                begun.append(100 * (read / rate * 1e3 + bursts * after["drive_wait_ms"]) / busy)
-        if shares:
-            self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the calibrated rate while reading",
-                          (">=", 85))
-            self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(around), "% of the rate around the run, while reading")
-            if before["layers"]:
-                self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(begun),
-                              "% of the calibrated time of such reads, while reading")
+    def reading(self, gate, which, limit, ours, steadily):
+        """The drive's share while it reads, in decode: of the rate that it gives to reads which never stop, right before and behind each
+        answer, where those are what is to be reached (steadily); of that which it gives to the same reads where a model misses too little
+        for that: one expert now and then, each after a silence, from which a drive takes a while to come back."""
+        of_load, of_steady, of_same = [], [], []
+        for t in (t for o in ours for t in o["turns"]):
+            read, busy = delta(t["before"], t["after"], "read"), delta(t["before"], t["after"], "busy_ms")
+            if busy <= 0:
+                continue
+            rate = 1e3 * read / busy
+            of_steady.append(100 * rate / t["rate"])
+            if calibrated(t["after"]):
+                of_load.append(100 * rate / calibrated(t["after"]))
+            if t["bursts"]:
+                of_same.append(100 * rate / t["bursts"])
+        must = (">=", 85)
+        for shares, of, judged in ((of_steady, "drive's rate", steadily), (of_same, "drive's rate for the same reads", not steadily),
+                                   (of_load, "drive's rate when it was loaded", False)):
+            if shares:
+                self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the " + of + ", while reading",
+                              must if judged else None)
 
     # -- the gates ----------------------------------------------------------------------------
 
@@ -212,13 +244,13 @@ class Gates:
         limit = 2 * GIB
         race = self.race("MOE", limit, 512, 48, 3)
         self.compare("streaming-moe", "MOE", limit, race, "tg", 10)
-        self.reading("streaming-moe", "MOE", limit, race[0])
+        self.reading("streaming-moe", "MOE", limit, race[0], False)
         self.moe_bound(limit, race[0], 85)
         # in so little most experts miss, and the drive is the limit
         tight = 3 * GIB // 4
         self.rows.progress("%s in %.2f GiB" % (self.label("MOE"), tight / GIB))
         ours = [self.ours(self.model("MOE"), tight, 64, 48) for _ in race[0]]
-        self.reading("streaming-moe", "MOE", tight, ours)
+        self.reading("streaming-moe", "MOE", tight, ours, True)
         self.moe_bound(tight, ours)
         self.stream_race(limit)
 
@@ -231,23 +263,22 @@ class Gates:
         """
         name, budget = self.label("MOE"), limit - MARGIN
         shares, of_means, of_max = [], [], []
-        for o in ours:
-            before, after = o["marks"][0], o["marks"][1]
-            rate, total, whole_s, gen = calibrated(after), o["plan"]["bytes_per_token"], o["whole_s"], o["gen"]
+        for t in (t for o in ours for t in o["turns"]):
+            before, after, rate, gen = t["before"], t["after"], t["rate"], t["gen"]
+            total, used, whole_s = t["plan"]["bytes_per_token"], t["plan"]["n_experts_used"], t["whole_s"]
             layers = list(zip(before["layers"], after["layers"]))
-            if not whole_s or not rate:
+            if not whole_s:
                 continue
-            used = o["plan"]["n_experts_used"]
             bound = means = whole_s * max(0, 1 - used * sum(b["slot_bytes"] for _, b in layers) / total)
             for a, b in layers:
                 expert, counts = b["slot_bytes"], more(a["missed"], b["missed"])
                 choices = max(1, sum(counts))
-                for missed, n in enumerate(counts):
-                    bound += n / choices * max(missed * expert / rate, whole_s * (used - missed) * expert / total)
+                for n_missed, n in enumerate(counts):
+                    bound += n / choices * max(n_missed * expert / rate, whole_s * (used - n_missed) * expert / total)
                 means += max(delta(a, b, "read") / gen / rate, whole_s * delta(a, b, "hit") / gen / total)
-            shares.append(100 * bound * o["tg"])
-            of_means.append(100 * means * o["tg"])
-            of_max.append(100 * max(whole_s, delta(before, after, "read") / gen / rate) * o["tg"])
+            shares.append(100 * bound * t["tg"])
+            of_means.append(100 * means * t["tg"])
+            of_max.append(100 * max(whole_s, delta(before, after, "read") / gen / rate) * t["tg"])
         if shares:
             self.rows.add("streaming-moe", name, budget, statistics.median(shares), "% of the per-layer bound",
                           (">=", least) if least else None)
@@ -277,7 +308,7 @@ class Gates:
         reads = []
         for o in race[0]:
             chunks = -(-512 // o["plan"]["n_batch"])
-            reads.append(delta(o["marks"][1], o["marks"][2], "read") / chunks / o["marks"][2]["weights"])
+            reads.append(delta(*o["prefill"], "read") / chunks / o["prefill"][1]["weights"])
         self.rows.add("streaming-prefill", self.label("MOE"), limit - MARGIN, max(reads), "x all weights, read for a chunk", ("<=", 1.005))
 
     def streaming_dense(self):
@@ -287,26 +318,21 @@ class Gates:
             limit, gen = int(size * share), 12
             race = self.race("DENSE", limit, 48, gen, 4)
             self.compare("streaming-dense", "DENSE", limit, race, "tg", least)
-            self.reading("streaming-dense", "DENSE", limit, race[0])
+            self.reading("streaming-dense", "DENSE", limit, race[0], True)
             self.dense_bytes(limit - MARGIN, race[0])
 
     def dense_bytes(self, budget, ours):
         name, bytes_, bound, told = self.label("DENSE"), [], [], []
-        for o in ours:
-            before, after = o["marks"][0], o["marks"][1]
-            read = delta(before, after, "read") / o["gen"]
-            missing = after["weights"] - after["resident"]
+        for t in (t for o in ours for t in o["turns"]):
+            read = delta(t["before"], t["after"], "read") / t["gen"]
+            missing = t["after"]["weights"] - t["after"]["resident"]
             if missing > 0:
                 bytes_.append(read / missing)
-            if missing > 0 and calibrated(after):
-                io_s = read / calibrated(after)
-                bound.append(100 * max(io_s, o["whole_s"] or 0) * o["tg"])
-                told.append(100 * io_s * o["tg"])
+                bound.append(100 * max(read / t["rate"], t["whole_s"] or 0) * t["tg"])
+                told.append(100 * read / t["rate"] * t["tg"])
         if not bytes_:
             raise Skipped("%s is all resident in %.2f GiB" % (name, budget / GIB))
         self.rows.add("streaming-dense", name, budget, statistics.median(bytes_), "x (size - resident), read for a token", ("<=", 1.03))
-        if not bound:
-            raise Skipped("the daemon could not measure the drive")
         self.rows.add("streaming-dense", name, budget, statistics.median(told), "% of missed bytes / drive rate")
         self.rows.add("streaming-dense", name, budget, statistics.median(bound), "% of max(compute, missed bytes / drive rate)", (">=", 85))
 
