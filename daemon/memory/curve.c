@@ -17,6 +17,7 @@ struct ghost {
     uint16_t *list;  /* ids by place */
     uint16_t *place; /* by id; n: not in the list */
     double *uses;    /* [n + 1] by place, weighted; the last: uses that were the first ever */
+    double *firsts;  /* [n + 1] by how many were in the list before */
     double all_uses;
     double tokens;  /* noted, weighted as uses are */
     double weight;  /* of a use now: grows instead of all others fading */
@@ -52,6 +53,7 @@ struct curve *curve_create(const struct policy_layer *layers, unsigned n_layers)
         g->pool = XNEW_ARRAY(uint16_t, g->n + 1);
         g->chosen = XNEW_ARRAY(bool, g->n + 1);
         g->uses = XNEW_ARRAY(double, g->n + 1);
+        g->firsts = XNEW_ARRAY(double, g->n + 1);
         for (unsigned e = 0; e < g->n; e++)
             g->place[e] = (uint16_t)g->n;
     }
@@ -64,7 +66,8 @@ size_t curve_bytes(unsigned n_layers, unsigned most_experts)
     size_t ids = sizeof *g->list + sizeof *g->place + sizeof *g->pool + sizeof *g->chosen;
 
     return sizeof(struct curve) + n_layers * (sizeof(struct policy_layer) + sizeof(unsigned)) +
-           (size_t)MIN(n_layers, CURVE_LAYERS) * (most_experts + 1) * (ids + sizeof *g->uses);
+           (size_t)MIN(n_layers, CURVE_LAYERS) * (most_experts + 1) *
+               (ids + sizeof *g->uses + sizeof *g->firsts);
 }
 
 void curve_destroy(struct curve *c)
@@ -77,6 +80,7 @@ void curve_destroy(struct curve *c)
         free(c->ghosts[i].pool);
         free(c->ghosts[i].chosen);
         free(c->ghosts[i].uses);
+        free(c->ghosts[i].firsts);
     }
     free(c->layers);
     free(c->quotas);
@@ -90,8 +94,10 @@ static void age(struct ghost *g, uint64_t token)
     g->token = token;
     if (g->weight <= WEIGHT_MAX)
         return;
-    for (unsigned p = 0; p <= g->n; p++)
+    for (unsigned p = 0; p <= g->n; p++) {
         g->uses[p] /= g->weight;
+        g->firsts[p] /= g->weight;
+    }
     g->all_uses /= g->weight;
     g->tokens /= g->weight;
     g->weight = 1;
@@ -131,7 +137,7 @@ static void restack(struct ghost *g, const struct policy_expert *experts, uint64
 static void note(struct ghost *g, const struct policy_expert *experts, const int32_t *ids,
                  unsigned n, uint64_t token, bool all_there)
 {
-    unsigned n_pool = 0;
+    unsigned n_pool = 0, n_seen = g->n_seen;
 
     age(g, token);
     g->tokens += g->weight;
@@ -139,6 +145,8 @@ static void note(struct ghost *g, const struct policy_expert *experts, const int
         if (ids[i] < 0 || (unsigned)ids[i] >= g->n || g->chosen[ids[i]])
             continue;
         g->chosen[ids[i]] = true;
+        if (g->place[ids[i]] == g->n)
+            g->firsts[n_seen++] += g->weight;
         if (!all_there || g->place[ids[i]] < g->n) {
             g->uses[g->place[ids[i]]] += g->weight;
             g->all_uses += g->weight;
@@ -173,11 +181,21 @@ double curve_hit_rate(const struct curve *c, const unsigned *quotas)
     return all > 0 ? fmin(hits / all, 1) : -1; /* sums are rounded */
 }
 
-double curve_quota_rate(const struct curve *c, unsigned quota)
+double curve_warm_rate(const struct curve *c, unsigned quota)
 {
-    for (unsigned i = 0; i < c->n_layers; i++)
-        c->quotas[i] = quota;
-    return curve_hit_rate(c, c->quotas);
+    double hits = 0, all = 0;
+
+    for (unsigned i = 0; i < c->n_ghosts; i++) {
+        const struct ghost *g = &c->ghosts[i];
+
+        for (unsigned p = 0; p < g->n; p++) {
+            double uses = (g->uses[p] + g->firsts[p]) / g->weight;
+
+            all += uses;
+            hits += p < quota ? uses : 0;
+        }
+    }
+    return all > 0 ? fmin(hits / all, 1) : -1;
 }
 
 unsigned curve_most_experts(const struct curve *c)

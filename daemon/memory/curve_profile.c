@@ -2,30 +2,25 @@
 
 #include "daemon/memory/curve_profile.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "common/alloc.h"
 #include "common/json.h"
 #include "daemon/memory/kept.h"
 
-#define STATE_VERSION 2
+#define STATE_VERSION 3
 #define STATE_MAX     ((size_t)256 << 10)
 
 bool curve_profile_make(const struct curve *c, struct curve_profile *ret)
 {
     unsigned n = c ? curve_most_experts(c) : 0;
-    double again; /* share of the uses that were not the first ever */
 
     if (!n || curve_tokens(c) < CURVE_PROFILE_TOKENS)
-        return false;
-    again = curve_quota_rate(c, n);
-    if (again <= 0)
         return false;
     *ret = (struct curve_profile){
         .n_experts = n, .tokens = curve_tokens(c), .hits = XNEW_ARRAY(double, n + 1)};
     for (unsigned q = 1; q <= n; q++)
-        ret->hits[q] = fmin(curve_quota_rate(c, q) / again, 1);
+        ret->hits[q] = curve_warm_rate(c, q);
     return true;
 }
 

@@ -1,9 +1,7 @@
 /*
  * curve_profile - what a curve has learnt, small enough to keep: the share of
  * the uses that a quota of each size would hit, all sampled layers together, once
- * every expert that is wanted has been there: a miss of the first use ever says
- * nothing of sizes, and soon there are none.
- * One file per model in the state folder, written when the model leaves, so that
+ * the model has warmed up (curve_warm_rate).  One file per model in the state folder, written when the model leaves, so that
  * a plan knows its routing.
  *
  * Thread: ENGINE.
