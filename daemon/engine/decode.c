@@ -76,6 +76,7 @@ static int generate(struct run *r, enum finish *finish, struct err *err)
         rc = model_eval(r->model, &id, 1, &row, 1, &r->task->work.cancel, &r->logits, err);
         if (rc < 0)
             return rc;
+        r->decoded_tokens++;
         worker_alive(r->e);
         worker_read_mail(r->e);
         rc = run_cancelled(r, err);

@@ -29,6 +29,7 @@ struct run {
     size_t max_tokens; /* of a choice */
     size_t charged_requests, charged_scratch;
     size_t computed_tokens; /* prefilled, not taken from before */
+    size_t decoded_tokens;  /* computed one by one: the first of a choice comes from the prompt */
     struct request_usage usage;
     struct request_timings timings;
     int64_t prefill_us, decode_us;

@@ -243,7 +243,6 @@ static void measure(struct run *r)
 {
     struct slot *s = r->task->work.slot;
     struct request_timings *t = &r->timings;
-    size_t n_decoded = r->usage.completion_tokens;
     struct residency_stats rs;
 
     residency_settle(model_weights(r->model)); /* what it has read ahead is its own */
@@ -258,10 +257,10 @@ static void measure(struct run *r)
     if (r->prefill_us > 0)
         t->pp_per_s = (double)r->computed_tokens * 1e6 / (double)r->prefill_us;
     if (r->decode_us > 0)
-        t->tg_per_s = (double)n_decoded * 1e6 / (double)r->decode_us;
+        t->tg_per_s = (double)r->decoded_tokens * 1e6 / (double)r->decode_us;
     if (r->computed_tokens > 1)
         s->pp_per_s = t->pp_per_s;
-    if (n_decoded > 1)
+    if (r->decoded_tokens)
         s->tg_per_s = t->tg_per_s;
 }
 

@@ -181,6 +181,13 @@ double curve_hit_rate(const struct curve *c, const unsigned *quotas)
     return all > 0 ? fmin(hits / all, 1) : -1; /* sums are rounded */
 }
 
+double curve_quota_rate(const struct curve *c, unsigned quota)
+{
+    for (unsigned i = 0; i < c->n_layers; i++)
+        c->quotas[i] = quota;
+    return curve_hit_rate(c, c->quotas);
+}
+
 double curve_warm_rate(const struct curve *c, unsigned quota)
 {
     double hits = 0, all = 0;

@@ -38,8 +38,10 @@ size_t curve_bytes(unsigned n_layers, unsigned most_experts);
 
 /* Share of the uses that would hit with these quotas (one per layer); −1: nothing noted yet. */
 double curve_hit_rate(const struct curve *c, const unsigned *quotas);
+/* The same with one quota for all layers. */
+double curve_quota_rate(const struct curve *c, unsigned quota);
 /*
- * With one quota for all layers, of a model that has warmed up.  A first use ever is a
+ * Of a model that has warmed up.  A first use ever is a
  * miss of the run that was noted.  Later it would be one of an expert that stands
  * behind those that had been used before it: a hit where more than these have a slot.
  */

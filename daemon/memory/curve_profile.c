@@ -2,6 +2,7 @@
 
 #include "daemon/memory/curve_profile.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/alloc.h"
@@ -20,7 +21,7 @@ bool curve_profile_make(const struct curve *c, struct curve_profile *ret)
     *ret = (struct curve_profile){
         .n_experts = n, .tokens = curve_tokens(c), .hits = XNEW_ARRAY(double, n + 1)};
     for (unsigned q = 1; q <= n; q++)
-        ret->hits[q] = curve_warm_rate(c, q);
+        ret->hits[q] = (fmax(curve_quota_rate(c, q), 0) + curve_warm_rate(c, q)) / 2;
     return true;
 }
 

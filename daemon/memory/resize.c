@@ -168,8 +168,12 @@ static int bring_home(struct residency *r)
     rc = residency_charge(r, ACCOUNT_WEIGHTS, r->drops[k].home_bytes, NULL);
     if (rc >= 0) {
         rc = residency_read_home(r, r->drop_items[k], NULL);
-        if (rc < 0)
+        if (rc < 0) { /* some of it may have come */
+            size_t at = r->items[r->drop_items[k]].at;
+
+            cut(&r->dense, at, at + r->drops[k].home_bytes);
             residency_uncharge(r, ACCOUNT_WEIGHTS, r->drops[k].home_bytes);
+        }
     }
     residency_uncharge(r, ACCOUNT_STAGING, staging);
     if (rc < 0)

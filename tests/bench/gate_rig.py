@@ -123,7 +123,10 @@ class Rnbd:
         return answer
 
     def cache(self):
-        return self.call("cache", "m") or {}
+        counts = self.call("cache", "m")
+        if counts is None:
+            raise Skipped("rnbctl cache failed")
+        return counts
 
     def used(self):
         return self.call("memory")["pools"][0]["used"]
@@ -137,8 +140,11 @@ class Rnbd:
 
     def sample(self, n, seed):
         """Tokens/s of an answer whose tokens are drawn: a synthetic model's likeliest ones go round in a few, and so do its experts."""
-        with self.complete("On day 1", n, temperature=1, seed=seed) as reply:
-            return json.loads(reply.read())["timings"]["tg_per_second"]
+        try:
+            with self.complete("On day 1", n, temperature=1, seed=seed) as reply:
+                return json.loads(reply.read())["timings"]["tg_per_second"]
+        except OSError as e:
+            raise Skipped("the daemon does not answer: %s" % e) from e
 
     def complete(self, prompt, n, **more):
         """The open reply to a request for n tokens; raises what urlopen does."""

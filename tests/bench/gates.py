@@ -161,7 +161,7 @@ class Gates:
         counts, busy = missed(turn), delta(turn["before"], turn["after"], "busy_ms")
         if not sum(counts):
             return None
-        silence = max(0, 1e6 * turn["gen"] / turn["tg"] - 1e3 * busy) / sum(counts)
+        silence = max(0, 1e6 * (turn["gen"] - 1) / turn["tg"] - 1e3 * busy) / sum(counts)
         expert = statistics.mean(layer["slot_bytes"] for layer in turn["after"]["layers"])
         few = min(1, BURSTS / sum(counts))  # in proportion, and the rarest once
         words = ",".join("%d:%d" % (i + 1, max(1, round(n * few))) for i, n in enumerate(counts) if n)
@@ -233,6 +233,8 @@ class Gates:
         must = (">=", 85)
         for shares, of, judged in ((of_steady, "drive's rate", steadily), (of_same, "drive's rate for the same reads", not steadily),
                                    (of_load, "drive's rate when it was loaded", False)):
+            if judged and not shares:
+                self.rows.skip(gate, "%s read nothing in %.2f GiB" % (self.label(which), limit / GIB))
             if shares:
                 self.rows.add(gate, self.label(which), limit - MARGIN, statistics.median(shares), "% of the " + of + ", while reading",
                               must if judged else None)

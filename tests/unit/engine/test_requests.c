@@ -34,6 +34,12 @@ START_TEST(events_come_in_order_and_the_numbers_add_up)
     ck_assert_str_eq(t.model, "m0");
     ck_assert(t.timings.load_ms > 0 && t.timings.ttft_ms >= t.timings.load_ms);
     ck_assert_uint_gt(t.timings.bytes_read, 0);
+    /* the first of ten comes out of the prompt */
+    ck_assert_double_eq_tol(t.timings.tg_per_s * t.timings.decode_ms / 1000, 9, 1e-6);
+    told_clear(&t);
+    rig_run(&r, rig_completion("m0", "hello", 1), &t);
+    ck_assert_uint_eq(t.usage.completion_tokens, 1);
+    ck_assert_double_eq(t.timings.tg_per_s, 0);
     told_clear(&t);
     rig_close(&r);
 }
