@@ -342,6 +342,7 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
     if (!r->has_placement)
         residency_plan(r, SIZE_MAX, &r->p);
     r->want_dropped = r->p.n_dropped;
+    r->want_depth = r->p.ring_depth;
     r->whole = placement_is_whole(&r->p);
     residency_know_drives(r, !r->whole); /* before what stays: the peak is then no higher */
     rc = charge_placement(r, err);

@@ -159,7 +159,8 @@ struct residency {
     struct warm *warm; /* touches dense and slots ahead, as far as p wants them; may be NULL */
     size_t charged[ACCOUNT_COUNT];
     size_t want_dropped; /* less than p.n_dropped while dense weights come back … */
-    size_t want_slots;   /* … and then the slots may be so many */
+    size_t want_depth;   /* … and then the ring may be so deep … */
+    size_t want_slots;   /* … and the slots so many */
 
     struct reader *reader; /* NULL: nothing streams */
     struct ring ring;

@@ -83,21 +83,28 @@ static void cut_dense(struct residency *r, const struct placement *to)
     r->p.mode = p.n_dropped ? PLACEMENT_STREAM : PLACEMENT_EXPERTS;
 }
 
-/* A ring for what is dropped, if only in `depth` slots of the size that it needs. */
-static void size_ring(struct residency *r, size_t depth)
+/* A slot of the ring holds what any layer streams of the first so many drops. */
+static size_t ring_slot_bytes(const struct residency *r, size_t n_dropped, size_t *ret_stream_bytes)
 {
-    size_t *layers = XNEW_ARRAY(size_t, r->n_layers);
+    size_t *layers = XNEW_ARRAY(size_t, r->n_layers), slot = 0, sum = 0;
 
-    r->p.ring_slot_bytes = r->p.stream_bytes = 0;
-    for (size_t k = 0; k < r->p.n_dropped; k++) {
+    for (size_t k = 0; k < n_dropped; k++) {
         const struct placement_drop *d = &r->drops[k];
 
         layers[d->layer] += d->ring_bytes;
-        r->p.ring_slot_bytes = MAX(r->p.ring_slot_bytes, layers[d->layer]);
-        r->p.stream_bytes += d->bytes;
+        slot = MAX(slot, layers[d->layer]);
+        sum += d->bytes;
     }
-    r->p.ring_depth = r->p.n_dropped ? MAX(depth, (size_t)PLACEMENT_DEPTH_MIN) : 0;
     free(layers);
+    *ret_stream_bytes = sum;
+    return slot;
+}
+
+/* A ring for what is dropped, if only in `depth` slots of the size that it needs. */
+static void size_ring(struct residency *r, size_t depth)
+{
+    r->p.ring_slot_bytes = ring_slot_bytes(r, r->p.n_dropped, &r->p.stream_bytes);
+    r->p.ring_depth = r->p.n_dropped ? MAX(depth, (size_t)PLACEMENT_DEPTH_MIN) : 0;
 }
 
 static size_t staging_bytes(const struct residency *r)
@@ -119,6 +126,19 @@ static void add_up(struct residency *r)
 {
     r->p.staging_bytes = staging_bytes(r);
     r->p.total_bytes = r->p.dense_bytes + r->p.slots_bytes + r->p.staging_bytes;
+}
+
+/* Another ring; a flatter one, should there be no room for that depth. */
+static void make_ring(struct residency *r, size_t depth)
+{
+    size_ring(r, depth);
+    ring_close(r);
+    r->closed = true;
+    if (residency_reopen_ring(r, NULL) < 0 && r->p.ring_depth > PLACEMENT_DEPTH_MIN) {
+        size_ring(r, PLACEMENT_DEPTH_MIN);
+        residency_reopen_ring(r, NULL);
+    }
+    add_up(r);
 }
 
 static int shrink(struct residency *r, const struct placement *to, struct err *err)
@@ -183,9 +203,46 @@ static int bring_home(struct residency *r)
     return 0;
 }
 
+/* What bring_rest() holds at most beyond what it holds now, if the ring goes. */
+static size_t rest_bytes(const struct residency *r)
+{
+    size_t homes = 0, staging = 0, stream;
+    size_t ring = ring_slot_bytes(r, r->want_dropped, &stream) * r->want_depth;
+
+    for (size_t k = r->want_dropped; k < r->p.n_dropped; k++) {
+        homes += r->drops[k].home_bytes;
+        staging = MAX(staging, stream_staging_bytes(r->drops[k].bytes));
+    }
+    return homes + MAX(staging, ring);
+}
+
+/*
+ * The last few on their way home need more beside the ring than the budget has, and
+ * less than the ring does: so it makes room, and all of them come at once.
+ */
+static int bring_rest(struct residency *r)
+{
+    size_t ring = r->p.ring_depth * r->p.ring_slot_bytes;
+    struct placement before = r->p;
+    int rc = 0;
+
+    if (rest_bytes(r) > ledger_free_bytes(r->ledger, POOL_RAM) + ring)
+        return -ERR_NOMEM;
+    ring_close(r);
+    residency_uncharge(r, ACCOUNT_STAGING, ring);
+    while (rc >= 0 && r->p.n_dropped > r->want_dropped)
+        rc = bring_home(r);
+    if (rc < 0) { /* what came leaves again, or there would be no room for a ring */
+        cut_dense(r, &before);
+        hold(r, ACCOUNT_WEIGHTS, r->p.dense_bytes, NULL);
+    }
+    return rc;
+}
+
 void residency_grow(struct residency *r)
 {
     size_t bytes = 0;
+    bool arrived;
     int rc = 0;
 
     reader_cancel(r->reader);
@@ -194,16 +251,15 @@ void residency_grow(struct residency *r)
         bytes += r->drops[r->p.n_dropped - 1].home_bytes;
         rc = bring_home(r);
     }
+    if (rc == -ERR_NOMEM)
+        rc = bring_rest(r);
     if (rc < 0)
         r->want_dropped = r->p.n_dropped;
-    size_ring(r, r->p.ring_depth);
     if (!r->p.n_dropped)
         r->p.mode = PLACEMENT_EXPERTS;
-    ring_close(r);
-    r->closed = true;
-    add_up(r);
-    residency_reopen_ring(r, NULL);
-    if (rc >= 0 && r->p.n_dropped == r->want_dropped)
+    arrived = rc >= 0 && r->p.n_dropped == r->want_dropped;
+    make_ring(r, arrived ? r->want_depth : r->p.ring_depth);
+    if (arrived)
         grow_slots(r, r->want_slots);
 }
 
@@ -274,6 +330,7 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
         to.n_slots = MIN(to.n_slots, r->cliff.guard.cap);
     }
     r->want_dropped = to.n_dropped;
+    r->want_depth = to.ring_depth;
     if (r->whole || to.n_slots < r->p.n_slots || to.n_dropped > r->p.n_dropped ||
         to.ring_depth < r->p.ring_depth || to.tables < r->p.tables) {
         int rc = shrink(r, &to, err);
@@ -284,7 +341,13 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
     r->want_slots = to.n_slots;
     if (r->p.total_bytes > bytes)
         return leave_halfway(r, bytes, err);
-    if (r->p.n_dropped == to.n_dropped) /* else when the dense weights have come home */
-        grow_slots(r, to.n_slots);
+    if (r->p.n_dropped > to.n_dropped) /* goes on when the dense weights have come home */
+        return 0;
+    if (to.ring_depth > r->p.ring_depth) {
+        reader_cancel(r->reader);
+        ring_forget(r);
+        make_ring(r, to.ring_depth);
+    }
+    grow_slots(r, to.n_slots);
     return 0;
 }
