@@ -41,9 +41,9 @@ double curve_hit_rate(const struct curve *c, const unsigned *quotas);
 /* The same with one quota for all layers. */
 double curve_quota_rate(const struct curve *c, unsigned quota);
 /*
- * Of a model that has warmed up.  A first use ever is a
- * miss of the run that was noted.  Later it would be one of an expert that stands
- * behind those that had been used before it: a hit where more than these have a slot.
+ * The same of a model that has warmed up.  A first use ever is a miss of the run that
+ * was noted.  Later it would be one of an expert that stands behind those that had
+ * been used before it: a hit where more than these have a slot.
  */
 double curve_warm_rate(const struct curve *c, unsigned quota);
 /* Experts of the widest layer. */

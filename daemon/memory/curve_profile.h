@@ -1,9 +1,10 @@
 /*
  * curve_profile - what a curve has learnt, small enough to keep: the share of
- * the uses that a quota of each size would hit, all sampled layers together: half
+ * the uses that a quota of each size would hit, all sampled layers together, half
  * way between the run that was noted, which began with nothing, and one that has
- * warmed up (curve_warm_rate), for of that a new prompt has taken some.  One file per model in the state folder, written when the model leaves, so that
- * a plan knows its routing.
+ * warmed up (curve_warm_rate): of what was there a new prompt has taken some.  One
+ * file per model in the state folder, written when the model leaves, so that a plan
+ * knows its routing.
  *
  * Thread: ENGINE.
  */
