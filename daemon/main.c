@@ -179,6 +179,8 @@ static int apply(struct rnbd *d, struct settings *fresh, struct err *err)
     d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
     d->settings.give_way = fresh->give_way;
     watch_pressure(d);
+    if (fresh->ram_bytes > old_budget)
+        engine_budget_raised(d->engine);
     return 0;
 }
 

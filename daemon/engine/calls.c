@@ -284,3 +284,9 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force 
     notes_grow(e);
     return id;
 }
+
+void engine_budget_raised(struct engine *e)
+{
+    thread_assert(THREAD_LOOP);
+    notes_grow(e);
+}

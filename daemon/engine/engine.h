@@ -329,6 +329,8 @@ enum budget_force {
 };
 int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force force,
                           const struct job_sink *sink, struct err *err);
+/* Another hand has raised the ledger's budget: models take what it gives. */
+void engine_budget_raised(struct engine *e);
 
 enum model_state { MODEL_LISTED, MODEL_LOADING, MODEL_READY, MODEL_DRAINING, MODEL_FAILED };
 const char *model_state_name(enum model_state s);

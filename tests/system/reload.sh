@@ -84,6 +84,25 @@ sed -i 's/200MiB/2MiB/' "$T/rnbd.conf"
 expect 1 rnbctl reload
 has "$ERR" 'in use'
 has "$(rnbctl budget)" '200 MiB'
+# More of it than a model was loaded with: the model takes it.
+held() {
+    rnbctl --json memory | python3 -c 'import json, sys; print(json.load(sys.stdin)["pools"][0]["used"])'
+}
+expect 0 rnbctl unload tiny
+printf '[model moe]\nfile = %s\n' "$MOE" >>"$T/rnbd.conf"
+sed -i 's/ram = 2MiB/ram = 200MiB/' "$T/rnbd.conf"
+expect 0 rnbctl reload
+FLOOR=$(rnbctl --json plan moe --ctx 512 | field floor)
+sed -i "s/ram = 200MiB/ram = $((FLOOR + (4 << 20)))/" "$T/rnbd.conf"
+expect 0 rnbctl reload
+expect 0 rnbctl load moe --ctx 512
+BEFORE=$(held)
+sed -i "s/^ram = .*/ram = 200MiB/" "$T/rnbd.conf"
+expect 0 rnbctl reload
+expect 0 rnbctl run moe hello --max-tokens 2
+[ "$(held)" -gt "$BEFORE" ] || fail "a model with $BEFORE bytes takes nothing of a budget that a reload has raised"
+expect 0 rnbctl unload moe
+sed -i 's/200MiB/2MiB/' "$T/rnbd.conf"
 # Gone, unreadable or a folder: the same.
 mv "$T/rnbd.conf" "$T/away"
 expect 1 rnbctl reload
