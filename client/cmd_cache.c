@@ -104,6 +104,11 @@ static void print_summary(const json_t *r)
     printf(
         "experts hit %.1f %%; waited %.0f ms for reads; the drive gave %.0f MB/s while reading\n",
         100 * number_of(r, "hit_rate"), number_of(r, "wait_ms"), number_of(r, "device_mb_per_s"));
+    if (*text_of(r, "drive_why"))
+        printf("the drive: %s\n", text_of(r, "drive_why"));
+    if (json_is_integer(json_object_get(r, "slots_cap")))
+        printf("no more than %.0f slots for now: more made tokens slower\n",
+               number_of(r, "slots_cap"));
 }
 
 static int run_cache(struct client *c, int argc, char **argv)

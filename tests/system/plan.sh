@@ -76,6 +76,14 @@ check(left["hit_rate_from"] == "recorded", "and leaves it behind", left)
 check(abs(left["hit_rate"] - running["hit_rate"]) < 0.02, "the same", left["hit_rate"], running["hit_rate"])
 rpc("budget.set", ram=512 << 20)
 
+# How a model that does not fit is read, and why.
+rpc("budget.set", ram=int(w["floor"] + (w["all"] - w["floor"]) * 0.95)) # with room for what measures a drive
+c.call("model.load", target="moe", ctx=512)
+said = os.popen("rnbctl cache moe").read()
+check("moe: experts" in said and "the drive: " in said and "reads in flight" in said, "cache tells it", said)
+c.call("model.unload", name="moe")
+rpc("budget.set", ram=512 << 20)
+
 # While something runs nothing is measured, and a plan waits for nobody.
 for f in os.listdir(T + "/state"):
     os.unlink(T + "/state/" + f)
