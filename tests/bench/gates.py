@@ -54,6 +54,11 @@ def missed(turn):
     return [sum(counts) for counts in itertools.zip_longest(*layers, fillvalue=0)]
 
 
+def turns_of(ours):
+    """The answers of all runs."""
+    return [t for o in ours for t in o["turns"]]
+
+
 def calibrated(cache):
     """Bytes a second of the drive as the daemon measured it, for reads like the model's."""
     return cache.get("drive_mb_per_s", 0) * 1e6
@@ -220,7 +225,7 @@ class Gates:
         answer, where those are what is to be reached (steadily); of that which it gives to the same reads where a model misses too little
         for that: one expert now and then, each after a silence, from which a drive takes a while to come back."""
         of_load, of_steady, of_same = [], [], []
-        for t in (t for o in ours for t in o["turns"]):
+        for t in turns_of(ours):
             read, busy = delta(t["before"], t["after"], "read"), delta(t["before"], t["after"], "busy_ms")
             if busy <= 0:
                 continue
@@ -265,7 +270,7 @@ class Gates:
         """
         name, budget = self.label("MOE"), limit - MARGIN
         shares, of_means, of_max = [], [], []
-        for t in (t for o in ours for t in o["turns"]):
+        for t in turns_of(ours):
             before, after, rate, gen = t["before"], t["after"], t["rate"], t["gen"]
             total, used, whole_s = t["plan"]["bytes_per_token"], t["plan"]["n_experts_used"], t["whole_s"]
             layers = list(zip(before["layers"], after["layers"]))
@@ -325,7 +330,7 @@ class Gates:
 
     def dense_bytes(self, budget, ours):
         name, bytes_, bound, told = self.label("DENSE"), [], [], []
-        for t in (t for o in ours for t in o["turns"]):
+        for t in turns_of(ours):
             read = delta(t["before"], t["after"], "read") / t["gen"]
             missing = t["after"]["weights"] - t["after"]["resident"]
             if missing > 0:

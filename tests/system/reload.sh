@@ -86,7 +86,7 @@ has "$ERR" 'in use'
 has "$(rnbctl budget)" '200 MiB'
 # More of it than a model was loaded with: the model takes it.
 held() {
-    rnbctl --json memory | python3 -c 'import json, sys; print(json.load(sys.stdin)["pools"][0]["used"])'
+    rnbctl --json memory | field pools.0.used
 }
 expect 0 rnbctl unload tiny
 printf '[model moe]\nfile = %s\n' "$MOE" >>"$T/rnbd.conf"
