@@ -47,14 +47,15 @@ class Rows:
 
 
 class Sampler(threading.Thread):
-    """The most that a process held: its own memory, looked at every 20 ms, and the page cache of its cage.
+    """The most that a process held until it ended: its own memory, looked at every 20 ms, and the page cache of its cage.
 
-    That one is looked at every 200 ms: the kernel sums up for it, which took 10 to 18 % of the speed that is measured meanwhile.
+    That one is looked at every 200 ms where a speed is measured meanwhile: the kernel sums up for it, which took 10 to 18 % of that.
     """
 
-    def __init__(self, pid, cage):
+    def __init__(self, pid, cage, timed=True):
         super().__init__(daemon=True)
         self.pid, self.cage, self.most, self.ended = pid, cage, 0, False
+        self.cache_every = 10 if timed else 1
         self.start()
 
     @staticmethod
@@ -76,7 +77,7 @@ class Sampler(threading.Thread):
             for i in itertools.count():
                 if self.ended:
                     break
-                cache = max(0, self.cache()) if i % 10 == 0 else cache
+                cache = max(0, self.cache()) if i % self.cache_every == 0 else cache
                 self.most = max(self.most, self.rss(self.pid) + cache)
                 time.sleep(0.02)
 
@@ -87,21 +88,23 @@ class Sampler(threading.Thread):
 
 
 class Rnbd:
-    """A private daemon with one model, m; calibrates its drive anew unless state is given."""
+    """A private daemon with one model, m, and others by their names; calibrates its drive anew unless state is given."""
 
-    def __init__(self, args, path, budget=None, cage=None, state=None):
+    def __init__(self, args, path, budget=None, cage=None, state=None, others=None, timed=True):
         self.args, self.dir = args, tempfile.mkdtemp(prefix="rnbd-gate-")
         self.socket = os.path.join(self.dir, "c.sock")
         self.env = dict(os.environ, RNBD_SOCKET=self.socket, STATE_DIRECTORY=state or self.dir, NO_COLOR="1")
         command = [args.build + "/rnbd", "--listen", "127.0.0.1:0", "--socket", self.socket, "--threads", str(args.threads),
                    "--model", "m=" + path] + (["--ram", str(budget)] if budget else [])
+        for name, other in (others or {}).items():
+            command += ["--model", name + "=" + other]
         with open(os.path.join(self.dir, "log"), "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, stderr=log, env=self.env, preexec_fn=cage.enter if cage else None)
+        self.sampler = Sampler(self.process.pid, cage, timed)
         for _ in range(200):
             if os.path.exists(self.socket) and self.call("status") is not None:
                 break
             time.sleep(0.05)
-        self.sampler = Sampler(self.process.pid, cage)
 
     def __enter__(self):
         return self
@@ -116,8 +119,8 @@ class Rnbd:
         answer = json.loads(done.stdout) if done.returncode == 0 and done.stdout.strip() else None
         return (answer, done.stderr.decode()) if error else answer
 
-    def load(self, ctx=1024):
-        answer, said = self.call("load", "m", "--ctx", str(ctx), error=True)
+    def load(self, ctx=1024, name="m"):
+        answer, said = self.call("load", name, "--ctx", str(ctx), error=True)
         if answer is None:
             raise Skipped("rnbd does not load it: " + said.strip())
         return answer
@@ -185,10 +188,10 @@ class Rnbd:
 
     def stop(self):
         """Peak bytes, and the exit status; a second time the same."""
-        most = self.sampler.end() if not self.sampler.ended else self.sampler.most
         if self.alive():
             self.process.send_signal(signal.SIGTERM)
         status = self.process.wait()
+        most = self.sampler.end()
         shutil.rmtree(self.dir, ignore_errors=True)
         return most, status
 

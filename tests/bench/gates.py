@@ -29,11 +29,13 @@ from gate_rig import GIB, MARGIN, MIB, SLACK, Rnbd, Rows, Sampler, Skipped, avai
 
 NAMES = {"MOE": "qwen3moe-30b-a3b+Q4_K_M+layers=16+vocab=8192", "DENSE": "qwen3-4b+Q8_0", "SMALL": "qwen3-0.6b+Q4_K_M"}
 TINY_MOE = "qwen3moe-tiny+Q4_K_M"
+FLAT_MOE = "qwen3moe-30b-a3b+Q4_K_M+layers=2+vocab=8192"  # few layers, for long prompts
 LARGE = "qwen3moe-30b-a3b+Q4_K_M+layers=%d+vocab=8192"
 LARGE_LAYER = 0.3762 * GIB  # of such a model
 MAPPED, DEFAULTS = "mmap, no repack", "defaults"
 WAYS = {MAPPED: ("--no-repack", "-lm", "mmap"), DEFAULTS: ()}
 RIVAL_S = 300  # for one run of it
+LONG_PROMPT = 32000
 TEACH = 4  # times as many tokens as are measured come before them
 BURSTS = 150  # of an answer, read again to see what the drive gives to them
 TURNS = 3  # of an answer and what it is measured against, in each run
@@ -357,19 +359,33 @@ class Gates:
             self.rows.add("fits", self.label(which), None, median(runs, "speed"), "x the speed with residency passed by", (">=", 0.98))
 
     def peak(self):
-        """loads, answers, swaps and an end in limits that would kill; the races above add rows of theirs"""
-        for which, budget in (("SMALL", 900 * MIB), ("MOE", 2 * GIB - MARGIN)):
-            path, name = self.model(which), self.label(which)
+        """loads, a prompt of 32k, decode, swaps of two models and an end in limits that would kill; the races above add rows of theirs"""
+        for which, second, budget, long_prompt in (("SMALL", FLAT_MOE, 900 * MIB, 0), ("MOE", FLAT_MOE, 2 * GIB - MARGIN, 0),
+                                                   (FLAT_MOE, "SMALL", 640 * MIB, LONG_PROMPT)):
+            path, other, name = self.model(which), self.model(second), self.label(which)
             forget(path)
-            with self.caged(budget + MARGIN) as cage, Rnbd(self.args, path, budget, cage) as d:
+            forget(other)
+            with self.caged(budget + MARGIN) as cage, Rnbd(self.args, path, budget, cage, others={"other": other}, timed=False) as d:
+                if long_prompt:
+                    self.long_answer(d, name, budget, long_prompt)
                 for _ in range(2):
-                    d.load()
+                    d.load(512, "other")  # beside what is there, or in its place
+                    d.complete(rival.text(200), 16, model="other").close()
                     d.generate(rival.text(200), 16)
                     d.call("unload", "m")
                 alive = d.alive()
                 most, status = d.stop()
-            self.rows.add("peak", name, budget, most / MIB, "MiB held at most", ("<=", (budget + SLACK) / MIB))
+            self.rows.add("peak", name, budget, most / MIB, "MiB held at most, from start to end", ("<=", (budget + SLACK) / MIB))
             self.rows.add("peak", name, budget, 0 if alive and status == 0 else 1, "daemons killed", ("==", 0))
+
+    def long_answer(self, d, name, budget, n):
+        """Loads with room for that many tokens, and answers a prompt of about as many."""
+        self.rows.progress("%s, a prompt of %d tokens" % (name, n))
+        d.load(n + 64)
+        answer, error = d.generate([1024 + i * 7919 % 7000 for i in range(n)], 16)
+        self.rows.add("peak", name, budget, len(answer), "tokens behind a prompt of %d" % n, ("==", 16))
+        if error:
+            print("peak:", error, file=sys.stderr)
 
     def live_shrink(self):
         """4 GiB become 2 GiB at the tenth token: how long until they are back; the answer is that of an undisturbed run"""
