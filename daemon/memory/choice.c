@@ -10,10 +10,6 @@
 #include "daemon/memory/curve.h"
 #include "daemon/memory/residency_priv.h"
 
-/* While all experts are there: so many tokens of decode in a row, of so many. */
-#define WATCH_TOKENS 64
-#define WATCH_EVERY  512
-
 /* The different experts of a batch, ascending, and how many rows want each. */
 static void gather(struct choice *c, const struct residency_choice *want)
 {
@@ -95,7 +91,7 @@ static bool is_due(struct residency *r, const struct residency_choice *want)
         return true;
     r->watched_tokens += unit <= r->watched_unit;
     r->watched_unit = unit;
-    return r->watched_tokens % WATCH_EVERY < WATCH_TOKENS;
+    return r->watched_tokens % RESIDENCY_WATCH_EVERY < RESIDENCY_WATCH_TOKENS;
 }
 
 void residency_note(struct residency *r, const struct residency_choice *want)

@@ -121,6 +121,8 @@ struct residency_choice {
  * (curve, heat, trace).  It would cost a token a percent, so of decode it is some
  * tokens in a row out of many; all of them while a trace is recorded.
  */
+#define RESIDENCY_WATCH_TOKENS 64  /* in a row … */
+#define RESIDENCY_WATCH_EVERY  512 /* … of so many; the first are watched */
 bool residency_is_watched(const struct residency *r, extent_id id);
 void residency_note(struct residency *r, const struct residency_choice *c);
 
