@@ -23,7 +23,8 @@ struct warm {
     pthread_mutex_t lock; /* all below */
     pthread_cond_t changed;
     struct wanted regions[WARM_REGIONS];
-    unsigned busy; /* the region that is being touched; NONE */
+    unsigned busy;  /* the region that is being touched; NONE */
+    unsigned waits; /* for that to end: nothing is begun before they have had their turn */
     bool stop;
 };
 
@@ -48,7 +49,7 @@ static void *touch_ahead(void *arg)
         size_t n;
         int r;
 
-        if (i == NONE) {
+        if (i == NONE || w->waits) {
             pthread_cond_wait(&w->changed, &w->lock);
             continue;
         }
@@ -105,8 +106,10 @@ void warm_want(struct warm *w, unsigned i, void *data, size_t bytes)
         return;
     p = &w->regions[i];
     pthread_mutex_lock(&w->lock);
+    w->waits++;
     while (w->busy == i)
         pthread_cond_wait(&w->changed, &w->lock);
+    w->waits--;
     if (p->data != data)
         *p = (struct wanted){.data = data};
     p->end = end;
