@@ -152,7 +152,7 @@ check: ## all tests of this machine's tiers
 	@tests/support/deps.sh check
 	@$(MAKE) --no-print-directory check-all
 
-check_parts := check-unit check-kernels check-ops check-golden check-digest check-quiet check-kit check-system
+check_parts := check-unit check-kernels check-ops check-golden check-digest check-stream check-quiet check-kit check-system
 check-all: all
 	@tests/run-parts.sh "$(MAKE)" $(check_parts)
 

@@ -3,6 +3,8 @@
 #   every KEY of daemon/settings.def     in config/rnbd.conf, commented, and in config/rnbd.conf.5
 #   every METHOD of common/methods.def   called by a verb of client/, or marked internal, and in client/rnbctl.1
 #   every verb of client/                in client/rnbctl.1
+#   every part of make check             made by .ci/run
+#   every check-* of make help           in a README.md, which says when it is run
 # A table or text that is not there yet asks for nothing.
 cd "${1:-.}" || exit 1
 bad=0
@@ -84,6 +86,16 @@ if ls client/*.c >/dev/null 2>&1 && [ -f client/rnbctl.1 ]; then
     done <<EOF
 $(sed -n 's/^const struct verb verb_[a-z_]* = {"\([a-z-]*\)".*/\1/p' client/*.c)
 EOF
+fi
+
+if [ -f .ci/run ] && [ -f Makefile ]; then
+    for part in $(sed -n 's/^check_parts := //p' Makefile); do
+        grep -qE "(^| )$part( |\$)" .ci/run || complain ".ci/run: $part, a part of make check, is not made"
+    done
+    for target in $(sed -n 's/^\(check-[a-z-]*\):.*##.*/\1/p' Makefile tests/*/rules.mk); do
+        grep -qE "make $target([^a-z-]|\$)" README.md daemon/*/README.md backends/*/README.md ||
+            complain "README.md: make $target is not named"
+    done
 fi
 
 [ "$bad" -eq 0 ]
