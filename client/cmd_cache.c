@@ -8,7 +8,7 @@
 
 static int run_cache(struct client *c, int argc, char **argv);
 
-const struct verb verb_cache = {"cache", "[NAME] [--map] [--curve] [--trace FILE]",
+const struct verb verb_cache = {"cache", "[NAME] [--map] [--experts] [--curve] [--trace FILE]",
                                 "what of a model is in memory, how its experts hit, and what more "
                                 "memory would buy",
                                 "cache.report", run_cache};
@@ -38,6 +38,11 @@ static void print_layers(const json_t *layers)
     table_print_and_destroy(t);
 }
 
+static double number_at(const json_t *o, const char *key, size_t i)
+{
+    return json_number_value(json_array_get(json_object_get(o, key), i));
+}
+
 /* A line a layer, a sign an expert: '.' not there, '-' not used lately, 1 to 9 by use. */
 static void print_map(const json_t *map)
 {
@@ -56,6 +61,35 @@ static void print_map(const json_t *map)
         }
         putchar('\n');
     }
+}
+
+static void print_experts(const json_t *layers)
+{
+    static const char *const heads[] = {"LAYER",      ">EXPERT", "TIER", ">HEAT",
+                                        ">LAST USED", ">READS",  ">READ"};
+    struct table *t;
+    size_t i, e;
+    json_t *l, *tier;
+
+    if (!json_array_size(layers))
+        return;
+    t = table_create(heads, ARRAY_LEN(heads));
+    json_array_foreach(layers, i, l)
+    {
+        json_array_foreach(json_object_get(l, "tier"), e, tier)
+        {
+            const json_t *last = json_array_get(json_object_get(l, "last_use"), e);
+
+            table_row(t, format_text("%.0f", number_of(l, "layer")), format_text(">%zu", e),
+                      json_string_value(tier), format_text(">%.1f", number_at(l, "heat", e)),
+                      json_is_integer(last)
+                          ? format_text(">%.0f tokens ago", number_at(l, "last_use", e))
+                          : ">never",
+                      format_text(">%.0f", number_at(l, "reads", e)),
+                      format_text(">%s", size_text(number_at(l, "read", e))));
+        }
+    }
+    table_print_and_destroy(t);
 }
 
 static void print_curve(const json_t *curve)
@@ -113,10 +147,11 @@ static void print_summary(const json_t *r)
 
 static int run_cache(struct client *c, int argc, char **argv)
 {
-    bool map = false, curve = false;
+    bool map = false, experts = false, curve = false;
     const char *trace = NULL;
     const struct arg args[] = {
         {"map", NULL, ARG_FLAG, &map, "every expert of every layer"},
+        {"experts", NULL, ARG_FLAG, &experts, "the same in numbers: last use, and what was read"},
         {"curve", NULL, ARG_FLAG, &curve, "what other sizes of the cache would hit"},
         {"trace", "FILE", ARG_TEXT, &trace,
          "record which experts every token chooses; an empty name ends it"}};
@@ -125,7 +160,7 @@ static int run_cache(struct client *c, int argc, char **argv)
 
     if (n < 0 || n > 1)
         return wrong_usage(&verb_cache, n, "cache takes one model at most");
-    params = json_pack("{s:b, s:b}", "map", map, "curve", curve);
+    params = json_pack("{s:b, s:b, s:b}", "map", map, "experts", experts, "curve", curve);
     if (n == 1)
         json_object_set_new(params, "model", json_string(argv[1]));
     if (trace && *trace) {
@@ -144,6 +179,8 @@ static int run_cache(struct client *c, int argc, char **argv)
     print_summary(result);
     if (map)
         print_map(json_object_get(result, "map"));
+    else if (experts)
+        print_experts(json_object_get(result, "experts"));
     else if (curve)
         print_curve(json_object_get(result, "curve"));
     else

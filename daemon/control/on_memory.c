@@ -99,21 +99,23 @@ int on_memory_report(struct call *c, const json_t *params, json_t **ret_result, 
 int on_cache_report(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
 {
     struct job_sink sink = call_sink(c);
-    const char *model = NULL, *trace = NULL;
-    bool map = false, curve = false;
+    struct cache_ask ask = {0};
+    const char *model = NULL;
     int64_t job;
     int r = json_get_string(params, "model", &model, err);
 
     (void)ret_result;
     if (r >= 0)
-        r = json_get_bool(params, "map", &map, err);
+        r = json_get_bool(params, "map", &ask.map, err);
     if (r >= 0)
-        r = json_get_bool(params, "curve", &curve, err);
+        r = json_get_bool(params, "experts", &ask.experts, err);
     if (r >= 0)
-        r = json_get_string(params, "trace", &trace, err);
+        r = json_get_bool(params, "curve", &ask.curve, err);
+    if (r >= 0)
+        r = json_get_string(params, "trace", &ask.trace, err);
     if (r < 0)
         return r;
-    job = engine_cache(c->peer->control->engine, model, map, curve, trace, &sink, err);
+    job = engine_cache(c->peer->control->engine, model, &ask, &sink, err);
     if (job < 0)
         return (int)job;
     c->job = job;

@@ -1,4 +1,5 @@
 /* What of a model is in memory, and how its cache of experts does; see engine.h. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "common/alloc.h"
@@ -56,6 +57,42 @@ static json_t *streamed_json(const struct residency *r)
     return list;
 }
 
+/* Heat in eighths: uses need no more, and a reply has a column of it for each layer. */
+#define HEAT_STEPS 8
+
+/*
+ * Per layer a column for each of what is known of its experts.  A reply is one line of a MiB at
+ * most: with a name beside each figure the largest mixtures would not fit.
+ */
+static json_t *experts_json(const struct residency *r)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < residency_n_layers(r); i++) {
+        json_t *tier = json_array(), *heat = json_array(), *last_use = json_array();
+        json_t *reads = json_array(), *read = json_array();
+        struct residency_layer l;
+
+        residency_layer(r, i, &l);
+        for (unsigned e = 0; e < l.n_experts; e++) {
+            struct residency_expert x;
+
+            residency_expert(r, i, e, &x);
+            json_array_append_new(tier, json_string(x.resident ? "ram" : "drive"));
+            json_array_append_new(heat, json_real(round(x.heat * HEAT_STEPS) / HEAT_STEPS));
+            json_array_append_new(last_use, x.unused_tokens == RESIDENCY_NEVER
+                                                ? json_null()
+                                                : bytes_json(x.unused_tokens));
+            json_array_append_new(reads, bytes_json(x.reads));
+            json_array_append_new(read, bytes_json(x.read_bytes));
+        }
+        json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "layer", l.layer,
+                                              "tier", tier, "heat", heat, "last_use", last_use,
+                                              "reads", reads, "read", read));
+    }
+    return list;
+}
+
 /* Per layer, per expert: the decayed count of its uses, and whether it is there. */
 static json_t *map_json(const struct residency *r)
 {
@@ -67,10 +104,11 @@ static json_t *map_json(const struct residency *r)
 
         residency_layer(r, i, &l);
         for (unsigned e = 0; e < l.n_experts; e++) {
-            bool resident;
-            double heat = residency_heat(r, i, e, &resident);
+            struct residency_expert x;
 
-            json_array_append_new(row, json_pack("{s:f, s:b}", "heat", heat, "resident", resident));
+            residency_expert(r, i, e, &x);
+            json_array_append_new(row,
+                                  json_pack("{s:f, s:b}", "heat", x.heat, "resident", x.resident));
         }
         json_array_append_new(list, row);
     }
@@ -181,6 +219,8 @@ static json_t *report(const struct slot *s, const struct job *j)
     json_object_set_new(o, "streamed", streamed_json(r));
     if (j->map)
         json_object_set_new(o, "map", map_json(r));
+    if (j->experts)
+        json_object_set_new(o, "experts", experts_json(r));
     if (j->curve)
         json_object_set_new(o, "curve", curve_json(s, r, &st));
     return o;

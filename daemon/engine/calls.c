@@ -227,7 +227,7 @@ int64_t engine_bench(struct engine *e, const char *target, const struct bench_sp
     return post(e, j, sink, worker_take);
 }
 
-int64_t engine_cache(struct engine *e, const char *name, bool map, bool curve, const char *trace,
+int64_t engine_cache(struct engine *e, const char *name, const struct cache_ask *ask,
                      const struct job_sink *sink, struct err *err)
 {
     struct slot *s;
@@ -241,9 +241,10 @@ int64_t engine_cache(struct engine *e, const char *name, bool map, bool curve, c
     if (r < 0)
         return r;
     j = job_create(WORK_CACHE, s, "");
-    j->map = map;
-    j->curve = curve;
-    j->trace = xstrdup(trace);
+    j->map = ask->map;
+    j->experts = ask->experts;
+    j->curve = ask->curve;
+    j->trace = xstrdup(ask->trace);
     return post(e, j, sink, jobs_cache);
 }
 

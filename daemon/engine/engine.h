@@ -306,12 +306,15 @@ struct bench_spec {
 /* bench NAME|FILE: pp and tg at each depth; runs as a request does (queued). */
 int64_t engine_bench(struct engine *e, const char *target, const struct bench_spec *spec,
                      const struct job_sink *sink, struct err *err);
-/*
- * cache [NAME]: what of a loaded model is in memory and how its experts do; map:
- * every expert; curve: what other sizes would hit.  trace: records choices to
- * that file from now on, "" ends it, NULL leaves it.
- */
-int64_t engine_cache(struct engine *e, const char *name, bool map, bool curve, const char *trace,
+/* What a report of the cache has beside its sums. */
+struct cache_ask {
+    bool map;          /* every expert: heat, and is it resident? */
+    bool experts;      /* … and when it was used, and what was read of it */
+    bool curve;        /* what other sizes would hit */
+    const char *trace; /* records choices to that file from now on; "" ends it, NULL leaves it */
+};
+/* cache [NAME]: what of a loaded model is in memory and how its experts do. */
+int64_t engine_cache(struct engine *e, const char *name, const struct cache_ask *ask,
                      const struct job_sink *sink, struct err *err);
 /* The caller left: no more callbacks; a load that nobody else waits for is cancelled. */
 void engine_job_abandon(struct engine *e, int64_t job);

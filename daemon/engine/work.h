@@ -71,10 +71,10 @@ struct job {
     size_t ram_bytes;         /* BUDGET; PLAN: 0 means free_bytes */
     size_t free_bytes;        /* PLAN: what the present budget has for it */
     struct bench_spec bench;
-    struct outlook *outlook; /* PLAN: what ENGINE needs to say how fast it will be */
-    struct verify *verify;   /* VERIFY: how far it is */
-    bool map, curve;         /* CACHE */
-    char *trace;             /* CACHE: a file to record to, "" to end it; NULL: as it is */
+    struct outlook *outlook;  /* PLAN: what ENGINE needs to say how fast it will be */
+    struct verify *verify;    /* VERIFY: how far it is */
+    bool map, experts, curve; /* CACHE */
+    char *trace;              /* CACHE: a file to record to, "" to end it; NULL: as it is */
 };
 
 struct task *task_create(struct request *take_request, struct slot *slot, const char *model);

@@ -55,6 +55,7 @@ void choice_note(struct residency *r, size_t rows)
     for (size_t i = 0; i < c->n; i++) {
         uint32_t e = c->ids[i];
 
+        u->told[e].last_use = r->token;
         if (c->decode)
             policy_use(&u->experts[e], r->token);
         else

@@ -27,8 +27,8 @@ size_t experts_book_bytes(const struct residency *r)
     if (!r->in.n_units)
         return 0;
     for (size_t i = 0; i < r->in.n_units; i++)
-        n += r->units[i].n_experts *
-             (sizeof(struct policy_expert) + 2 * sizeof(int32_t) + sizeof(char) + sizeof(bool));
+        n += r->units[i].n_experts * (sizeof(struct policy_expert) + sizeof(struct expert_told) +
+                                      2 * sizeof(int32_t) + sizeof(char) + sizeof(bool));
     n += curve_bytes((unsigned)r->in.n_units, (unsigned)r->most_experts);
     return n + r->most_experts * (RESIDENCY_PARTS * (sizeof(struct flight) + sizeof(void *)) +
                                   2 * sizeof(uint32_t) + 3);
@@ -72,6 +72,7 @@ void experts_open(struct residency *r, bool all_there)
         struct unit *u = &r->units[i];
 
         u->experts = XNEW_ARRAY(struct policy_expert, u->n_experts);
+        u->told = XNEW_ARRAY(struct expert_told, u->n_experts);
         u->slot_of = XNEW_ARRAY(int32_t, u->n_experts);
         u->state = XNEW_ARRAY(unsigned char, u->n_experts);
         u->tight = XNEW_ARRAY(bool, u->n_experts);
@@ -103,11 +104,13 @@ void experts_close(struct residency *r)
         struct unit *u = &r->units[i];
 
         free(u->experts);
+        free(u->told);
         free(u->slot_of);
         free(u->state);
         free(u->tight);
         free(u->holder);
         u->experts = NULL;
+        u->told = NULL;
         u->slot_of = u->holder = NULL;
         u->state = NULL;
         u->tight = NULL;
@@ -218,6 +221,7 @@ static void read_expert(struct residency *r, size_t i, int32_t slot)
     u->slot_of[e] = slot;
     u->state[e] = EXPERT_READING;
     u->tight[e] = false;
+    u->told[e].reads += u->told[e].reads < UINT32_MAX;
     c->stage[i] = ENTRY_READING;
     c->pending[i] = (unsigned char)u->n_parts;
     for (unsigned p = 0; p < u->n_parts; p++) {
@@ -261,6 +265,7 @@ void experts_landed(struct residency *r, struct flight *f)
 
     c->pending[f->index]--;
     u->read_bytes += f->rd.read_bytes;
+    u->told[e].read_bytes += f->rd.read_bytes;
     if (f->rd.result < 0 && !c->failed) {
         c->failed = true;
         read_check(&f->rd, &c->err);

@@ -222,8 +222,17 @@ bool residency_streamed(const struct residency *r, size_t i, struct residency_st
 
 size_t residency_n_layers(const struct residency *r);
 void residency_layer(const struct residency *r, size_t i, struct residency_layer *ret);
-/* Of expert e of that layer: uses, decayed; and is it there? */
-double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident);
+/* Of an expert of that layer; reads are of the time since the load. */
+#define RESIDENCY_NEVER UINT64_MAX
+struct residency_expert {
+    bool resident;
+    double heat;            /* uses, decayed */
+    uint64_t unused_tokens; /* since its last use, a prompt's chunk being one; RESIDENCY_NEVER */
+    uint64_t reads;         /* begun, with those that were given up */
+    uint64_t read_bytes;    /* landed, with the blocks around it */
+};
+void residency_expert(const struct residency *r, size_t i, unsigned e,
+                      struct residency_expert *ret);
 /* What other sizes of the cache would hit; −1 without experts, 0 while too little was decoded. */
 int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS]);
 /* All of it, for a plan; false when too little is known. */

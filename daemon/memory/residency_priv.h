@@ -72,6 +72,13 @@ struct ring {
 
 /* -- experts -- */
 
+/* What is told of an expert; nothing is decided by it. */
+struct expert_told {
+    uint64_t last_use; /* number of the token, a prompt's chunk too; 0: never */
+    uint64_t read_bytes;
+    uint32_t reads;
+};
+
 enum expert_state { EXPERT_ABSENT, EXPERT_READING, EXPERT_READY };
 
 struct unit { /* a layer with experts */
@@ -83,6 +90,7 @@ struct unit { /* a layer with experts */
     size_t slice_bytes[RESIDENCY_PARTS];
     /* what follows is there while the model is loaded; a cut relies on it when all are resident */
     struct policy_expert *experts;
+    struct expert_told *told;
     unsigned quota;
     int32_t *slot_of;     /* < 0: NO_SLOT, or landing place −2 − i */
     unsigned char *state; /* enum expert_state */

@@ -134,12 +134,19 @@ bool residency_streamed(const struct residency *r, size_t i, struct residency_st
     return s->wanted_bytes || s->read_bytes;
 }
 
-double residency_heat(const struct residency *r, size_t i, unsigned expert, bool *ret_resident)
+void residency_expert(const struct residency *r, size_t i, unsigned e, struct residency_expert *ret)
 {
     const struct unit *u = &r->units[i];
 
-    *ret_resident = u->experts && u->experts[expert].resident;
-    return u->experts ? policy_heat(&u->experts[expert], r->token) : 0.0;
+    *ret = (struct residency_expert){.unused_tokens = RESIDENCY_NEVER};
+    if (!u->experts)
+        return;
+    ret->resident = u->experts[e].resident;
+    ret->heat = policy_heat(&u->experts[e], r->token);
+    ret->reads = u->told[e].reads;
+    ret->read_bytes = u->told[e].read_bytes;
+    if (u->told[e].last_use)
+        ret->unused_tokens = r->token - u->told[e].last_use;
 }
 
 int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS])

@@ -117,11 +117,11 @@ static uint64_t choices(const struct family *f, size_t bytes)
 
         residency_layer(w, i, &l);
         for (unsigned e = 0; e < l.n_experts; e++) {
-            bool resident;
-            double heat = residency_heat(w, i, e, &resident);
+            struct residency_expert x;
 
-            sum += heat;
-            h = hash_bytes_seed(&heat, sizeof heat, h);
+            residency_expert(w, i, e, &x);
+            sum += x.heat;
+            h = hash_bytes_seed(&x.heat, sizeof x.heat, h);
         }
         if (sum <= 0)
             die("%s: no choice of layer %d was noted", f->family, l.layer);

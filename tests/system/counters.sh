@@ -5,6 +5,8 @@
 
 start --model slow="$SLOW" --model moe="$MOE"
 py <<'P'
+import subprocess
+
 KEYS = ("wanted", "hit", "read", "over_read", "read_ahead", "read_ahead_unused", "uses", "hits")
 NAMES = {"wanted": "model_wanted_bytes_total", "hit": "model_hit_bytes_total", "read": "model_read_bytes_total",
          "over_read": "model_over_read_bytes_total", "read_ahead": "model_read_ahead_bytes_total",
@@ -97,6 +99,29 @@ check(sum(l["wanted"] for l in layers) + sum(s["wanted"] for s in r["streamed"])
 for l in layers:
     check(l["read"] - l["over_read"] == l["wanted"] - l["hit"], "a layer reads what it misses, and blocks around it", l)
 check(all(l["resident"] <= l["quota"] <= l["experts"] for l in layers), "no layer holds more than its quota")
+check("experts" not in r, "experts are told where they are asked for")
+def experts(**ask):
+    return c.call("cache.report", model="moe", experts=True, **ask)["result"]
+r = experts(map=True)
+check([x["layer"] for x in r["experts"]] == [l["layer"] for l in layers], "every layer with experts tells of them")
+for x, l, row in zip(r["experts"], r["layers"], r["map"]):
+    check(all(len(x[k]) == l["experts"] for k in ("tier", "heat", "last_use", "reads", "read")), "a column has all experts", x)
+    check(sum(x["read"]) == l["read"], "bytes of experts sum to the layer's", x, l)
+    check(x["tier"].count("ram") == l["resident"] and x["tier"].count("drive") == l["experts"] - l["resident"], "tiers are told", x, l)
+    check([t == "ram" for t in x["tier"]] == [e["resident"] for e in row], "as the map shows them", x)
+    check(all(abs(h - e["heat"]) <= 1 / 16 for h, e in zip(x["heat"], row)), "and so is heat", x)
+    check(all((n > 0) == (b > 0) and (n == 0 or u is not None) for n, b, u in zip(x["reads"], x["read"], x["last_use"])), "what was read was used", x)
+    check(min(u for u in x["last_use"] if u is not None) == 0, "the last token used some", x)
+r = experts()
+check("map" not in r, "the map is told where it is asked for")
+n = [x["reads"] for x in r["experts"]]
+c.call("generate", model="moe", prompt=ASK["prompt"] * 2, max_tokens=1, temperature=0)
+wait_for("the end of the work", idle)
+chunk = [[b - a for a, b in zip(was, x["reads"])] for was, x in zip(n, experts()["experts"])]
+check(max(map(max, chunk)) == 1, "a prompt of one chunk reads no expert twice", chunk)
+text = subprocess.run(["rnbctl", "cache", "moe", "--experts"], capture_output=True, text=True).stdout
+check(re.search(r"^LAYER +EXPERT +TIER +HEAT +LAST USED +READS +READ$", text, re.M), "rnbctl has a table of experts", text)
+check(len(re.findall(r"^ *\d+ +\d+ +(?:ram|drive) ", text, re.M)) == sum(l["experts"] for l in layers), "with a line for each", text)
 rpcs = c.call("generate", model="moe", **ASK)["result"]["timings"]
 check({"bytes_read", "bytes_wanted", "wait_ms", "hit_rate"} <= set(rpcs) & set(t), "both faces tell the same", rpcs, t)
 held = {m["name"]: m["charged_bytes"] for m in rpc("model.list", loaded=True)["models"]}

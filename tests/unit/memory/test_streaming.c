@@ -160,9 +160,9 @@ START_TEST(what_is_chosen_while_all_is_there_is_noted_and_a_cut_keeps_it)
     struct residency *r = rig_make(NULL);
     struct curve_point points[CURVE_POINTS];
     struct curve_profile profile;
+    struct residency_expert used, unused;
     struct residency_stats s;
     struct err err = {0};
-    bool resident;
     size_t all;
 
     ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
@@ -176,8 +176,12 @@ START_TEST(what_is_chosen_while_all_is_there_is_noted_and_a_cut_keeps_it)
     ck_assert(residency_curve_profile(r, &profile));
     ck_assert_double_gt(curve_profile_hits(&profile, N_USED), 0.9);
     curve_profile_clear(&profile);
-    ck_assert_double_gt(residency_heat(r, 3, 4, &resident), residency_heat(r, 3, 0, &resident));
-    ck_assert(resident);
+    residency_expert(r, 3, 4, &used);
+    residency_expert(r, 3, 0, &unused);
+    ck_assert_double_gt(used.heat, unused.heat);
+    ck_assert(used.resident && unused.resident);
+    ck_assert_uint_eq(used.reads + used.read_bytes, 0); /* after the load none was read */
+    ck_assert_uint_gt(unused.unused_tokens, used.unused_tokens);
     residency_stats(r, &s);
     ck_assert_uint_eq(s.uses, 0); /* of the cache, which there is none of */
     all = residency_held_bytes(r);
@@ -231,6 +235,59 @@ START_TEST(a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file
     ck_assert_uint_eq(g.n, 3);
     for (size_t i = 0; i < g.n; i++)
         ck_assert_uint_eq(g.seen[i], g.offset + i * (g.bytes / N_EXPERTS));
+    residency_destroy(r);
+}
+END_TEST
+
+/* Of all experts of a layer together: reads, and their bytes. */
+static uint64_t sum_reads(const struct residency *r, size_t i, uint64_t *ret_bytes)
+{
+    uint64_t reads = 0;
+
+    *ret_bytes = 0;
+    for (unsigned e = 0; e < N_EXPERTS; e++) {
+        struct residency_expert x;
+
+        residency_expert(r, i, e, &x);
+        reads += x.reads;
+        *ret_bytes += x.read_bytes;
+    }
+    return reads;
+}
+
+START_TEST(of_every_expert_it_is_told_where_it_is_when_it_was_used_and_what_was_read)
+{
+    struct residency *r = rig_make(NULL);
+    struct residency_expert x;
+    struct residency_layer l;
+    struct err err = {0};
+    uint64_t bytes;
+
+    ck_assert_int_eq(rig_load(r, rig_floor(r), &err), 0);
+    residency_expert(r, 0, 0, &x);
+    ck_assert(!x.resident && !x.reads && !x.read_bytes);
+    ck_assert_uint_eq(x.unused_tokens, RESIDENCY_NEVER);
+    rig_must_walk(r, 0, 2); /* a chunk of two rows: experts 0, 1 and 2 of the first layer */
+    for (unsigned e = 0; e < N_EXPERTS; e++) {
+        residency_expert(r, 0, e, &x);
+        ck_assert_uint_eq(x.reads, e < 3); /* no expert twice in a chunk */
+        ck_assert_uint_eq(x.unused_tokens, e < 3 ? 0 : RESIDENCY_NEVER);
+        if (e < 3)
+            ck_assert_uint_ge(x.read_bytes, RESIDENCY_PARTS * SLICE * sizeof(float));
+        else
+            ck_assert_uint_eq(x.read_bytes, 0);
+    }
+    for (size_t i = 0; i < 9; i++)
+        rig_must_walk(r, 4, 1); /* experts 2 and 4 */
+    residency_expert(r, 0, 0, &x);
+    ck_assert_uint_eq(x.unused_tokens, 9);
+    residency_expert(r, 0, 2, &x);
+    ck_assert_uint_eq(x.unused_tokens, 0);
+    for (size_t i = 0; i < N_LAYERS; i++) {
+        residency_layer(r, i, &l);
+        ck_assert_uint_gt(sum_reads(r, i, &bytes), 0);
+        ck_assert_uint_eq(bytes, l.read_bytes);
+    }
     residency_destroy(r);
 }
 END_TEST
@@ -456,6 +513,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
     tcase_add_test(tc, hits_are_given_while_the_misses_of_the_same_choice_are_being_read);
     tcase_add_test(tc, more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later);
+    tcase_add_test(tc, of_every_expert_it_is_told_where_it_is_when_it_was_used_and_what_was_read);
     tcase_add_test(tc, a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file);
     tcase_add_test(tc, two_matrices_of_one_tensor_are_one_read_and_each_has_its_place);
     return tc;
