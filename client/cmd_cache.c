@@ -38,6 +38,30 @@ static void print_layers(const json_t *layers)
     table_print_and_destroy(t);
 }
 
+/* Of dense weights; a layer with experts may be in both tables. */
+static void print_streamed(const json_t *layers)
+{
+    static const char *const heads[] = {"LAYER STREAMED", ">WANTED", ">READ",
+                                        ">AHEAD",         ">UNUSED", ">WAITED"};
+    struct table *t;
+    size_t i;
+    json_t *l;
+
+    if (!json_array_size(layers))
+        return;
+    t = table_create(heads, ARRAY_LEN(heads));
+    json_array_foreach(layers, i, l)
+    {
+        table_row(t, format_text("%.0f", number_of(l, "layer")),
+                  format_text(">%s", size_text(number_of(l, "wanted"))),
+                  format_text(">%s", size_text(number_of(l, "read"))),
+                  format_text(">%s", size_text(number_of(l, "read_ahead"))),
+                  format_text(">%s", size_text(number_of(l, "read_ahead_unused"))),
+                  format_text(">%.0f ms", number_of(l, "wait_ms")));
+    }
+    table_print_and_destroy(t);
+}
+
 static double number_at(const json_t *o, const char *key, size_t i)
 {
     return json_number_value(json_array_get(json_object_get(o, key), i));
@@ -183,8 +207,10 @@ static int run_cache(struct client *c, int argc, char **argv)
         print_experts(json_object_get(result, "experts"));
     else if (curve)
         print_curve(json_object_get(result, "curve"));
-    else
+    else {
         print_layers(json_object_get(result, "layers"));
+        print_streamed(json_object_get(result, "streamed"));
+    }
     json_decref(result);
     return status;
 }

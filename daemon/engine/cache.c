@@ -50,9 +50,11 @@ static json_t *streamed_json(const struct residency *r)
 
     for (size_t i = 0; i < residency_n_streamed(r); i++)
         if (residency_streamed(r, i, &s))
-            json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:f}", "layer", s.layer,
-                                                  "wanted", bytes_json(s.wanted_bytes), "read",
-                                                  bytes_json(s.read_bytes), "wait_ms",
+            json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:f}", "layer",
+                                                  s.layer, "wanted", bytes_json(s.wanted_bytes),
+                                                  "read", bytes_json(s.read_bytes), "read_ahead",
+                                                  bytes_json(s.ahead_bytes), "read_ahead_unused",
+                                                  bytes_json(s.ahead_unused_bytes), "wait_ms",
                                                   (double)s.wait_us / 1000));
     return list;
 }

@@ -215,6 +215,7 @@ struct residency_layer {
 struct residency_streamed {
     int layer; /* −1: outside the layers */
     uint64_t wanted_bytes, read_bytes, wait_us;
+    uint64_t ahead_bytes, ahead_unused_bytes; /* as of all layers; experts are not read ahead */
 };
 size_t residency_n_streamed(const struct residency *r);
 /* False when that one never did. */

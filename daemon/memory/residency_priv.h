@@ -41,6 +41,7 @@ struct flight {
 /* What a layer has streamed. */
 struct streamed {
     uint64_t wanted_bytes, read_bytes, wait_us;
+    uint64_t ahead_bytes, ahead_unused_bytes;
 };
 
 struct segment { /* what a layer streams */
@@ -190,7 +191,6 @@ struct residency {
     unsigned rows_pending;
     struct streamed *streamed; /* [n_layers] by index; NULL: nothing ever did */
     uint64_t ring_bytes, ring_wait_us, rows_wait_us, uses, hits;
-    uint64_t ahead_bytes, ahead_unused_bytes;
 };
 
 /* residency_drives.c: reads what is kept of them, or measures them where that is wanted */

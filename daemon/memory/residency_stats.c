@@ -81,8 +81,10 @@ void residency_stats(const struct residency *r, struct residency_stats *ret)
     if (!r->loaded)
         return;
     ret->resident_bytes += filled_bytes(r);
-    ret->ahead_bytes = r->ahead_bytes;
-    ret->ahead_unused_bytes = r->ahead_unused_bytes;
+    for (size_t i = 0; i < residency_n_streamed(r); i++) {
+        ret->ahead_bytes += r->streamed[i].ahead_bytes;
+        ret->ahead_unused_bytes += r->streamed[i].ahead_unused_bytes;
+    }
     ret->slots_cap = r->cliff.guard.cap;
     ret->uses = r->uses;
     ret->hits = r->hits;
@@ -130,7 +132,9 @@ bool residency_streamed(const struct residency *r, size_t i, struct residency_st
     *ret = (struct residency_streamed){.layer = r->layers[i],
                                        .wanted_bytes = s->wanted_bytes,
                                        .read_bytes = s->read_bytes,
-                                       .wait_us = s->wait_us};
+                                       .wait_us = s->wait_us,
+                                       .ahead_bytes = s->ahead_bytes,
+                                       .ahead_unused_bytes = s->ahead_unused_bytes};
     return s->wanted_bytes || s->read_bytes;
 }
 

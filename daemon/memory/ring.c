@@ -171,10 +171,12 @@ void ring_landed(struct residency *r, struct flight *f)
 
     t->pending--;
     if (t->segment != FREE) {
-        r->ring.segments[t->segment].counts->read_bytes += f->rd.read_bytes;
+        struct streamed *counts = r->ring.segments[t->segment].counts;
+
+        counts->read_bytes += f->rd.read_bytes;
         if (t->segment != r->ring.in_use) {
             t->ahead_bytes += f->rd.read_bytes;
-            r->ahead_bytes += f->rd.read_bytes;
+            counts->ahead_bytes += f->rd.read_bytes;
         }
     }
     if (f->rd.result < 0 && !t->failed) {
@@ -186,10 +188,12 @@ void ring_landed(struct residency *r, struct flight *f)
 void ring_forget(struct residency *r)
 {
     for (size_t i = 0; i < r->ring.depth; i++) {
-        if (r->ring.slots[i].segment != FREE && r->ring.slots[i].segment != r->ring.in_use)
-            r->ahead_unused_bytes += r->ring.slots[i].ahead_bytes;
-        r->ring.slots[i].segment = FREE;
-        r->ring.slots[i].pending = 0;
+        struct ring_slot *t = &r->ring.slots[i];
+
+        if (t->segment != FREE && t->segment != r->ring.in_use)
+            r->ring.segments[t->segment].counts->ahead_unused_bytes += t->ahead_bytes;
+        t->segment = FREE;
+        t->pending = 0;
     }
     r->ring.in_use = FREE;
 }

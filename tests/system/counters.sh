@@ -67,6 +67,12 @@ check(sum(s["wanted"] for s in r["streamed"]) == r["wanted"], "layers sum to the
 check(sum(s["read"] for s in r["streamed"]) <= r["read"], "layers read no more than the model", r["read"])
 check(len(r["streamed"]) > 1 and all(s["read"] > 0 for s in r["streamed"]), "every layer that streams says so", r["streamed"][:2])
 check(0 < r["read_ahead"] <= r["read"] and r["read_ahead_unused"] <= r["read_ahead"], "some was read ahead", r["read_ahead"])
+for k in ("read_ahead", "read_ahead_unused"):
+    check(sum(s[k] for s in r["streamed"]) == r[k], f"{k} of layers sums to the model's", r[k])
+check(all(s["read_ahead_unused"] <= s["read_ahead"] <= s["read"] for s in r["streamed"]), "no layer was read ahead of more than it read")
+text = subprocess.run(["rnbctl", "cache", "slow"], capture_output=True, text=True).stdout
+check(re.search(r"^LAYER STREAMED +WANTED +READ +AHEAD +UNUSED +WAITED$", text, re.M), "rnbctl tells of what streams", text)
+check([int(n) for n in re.findall(r"^(\d+) .* ms$", text, re.M)] == [s["layer"] for s in r["streamed"]], "layer by layer", text)
 c.call("model.unload", name="slow")
 
 # All experts are there: nothing is counted, but what was chosen is known, and recorded where that is wanted.

@@ -239,6 +239,40 @@ START_TEST(a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file
 }
 END_TEST
 
+START_TEST(what_was_read_ahead_and_given_up_is_told_by_layer)
+{
+    struct residency *r = rig_make(NULL);
+    struct residency_streamed l;
+    struct residency_stats s;
+    uint64_t ahead = 0, unused = 0;
+    struct err err = {0};
+
+    ck_assert_int_eq(rig_load(r, rig_floor(r) + 2 * DENSE * sizeof(float), &err), 0);
+    for (size_t token = 0; token < 3; token++)
+        rig_must_walk(r, token, 1);
+    residency_settle(r); /* the first layers of the next token are there */
+    residency_stats(r, &s);
+    ck_assert_uint_gt(s.ahead_bytes, 0);
+    ck_assert_uint_eq(s.ahead_unused_bytes, 0);
+    ck_assert_int_eq(residency_resize(r, rig_floor(r), &err), 0);
+    residency_stats(r, &s);
+    ck_assert_uint_gt(s.ahead_unused_bytes, 0);
+    for (size_t i = 0; i < residency_n_streamed(r); i++) {
+        if (!residency_streamed(r, i, &l))
+            continue;
+        ck_assert_uint_le(l.ahead_unused_bytes, l.ahead_bytes);
+        ck_assert_uint_le(l.ahead_bytes, l.read_bytes);
+        ahead += l.ahead_bytes;
+        unused += l.ahead_unused_bytes;
+    }
+    ck_assert_uint_eq(ahead, s.ahead_bytes);
+    ck_assert_uint_eq(unused, s.ahead_unused_bytes);
+    residency_streamed(r, N_LAYERS - 1, &l);
+    ck_assert_uint_eq(l.ahead_unused_bytes, 0); /* it was far from its turn */
+    residency_destroy(r);
+}
+END_TEST
+
 /* Of all experts of a layer together: reads, and their bytes. */
 static uint64_t sum_reads(const struct residency *r, size_t i, uint64_t *ret_bytes)
 {
@@ -513,6 +547,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, prefill_does_not_take_the_slots_of_what_decode_uses);
     tcase_add_test(tc, hits_are_given_while_the_misses_of_the_same_choice_are_being_read);
     tcase_add_test(tc, more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later);
+    tcase_add_test(tc, what_was_read_ahead_and_given_up_is_told_by_layer);
     tcase_add_test(tc, of_every_expert_it_is_told_where_it_is_when_it_was_used_and_what_was_read);
     tcase_add_test(tc, a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file);
     tcase_add_test(tc, two_matrices_of_one_tensor_are_one_read_and_each_has_its_place);
