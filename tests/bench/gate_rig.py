@@ -125,8 +125,8 @@ class Rnbd:
             raise Skipped("rnbd does not load it: " + said.strip())
         return answer
 
-    def cache(self):
-        counts = self.call("cache", "m")
+    def cache(self, *more):
+        counts = self.call("cache", "m", *more)
         if counts is None:
             raise Skipped("rnbctl cache failed")
         return counts
