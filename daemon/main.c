@@ -22,6 +22,17 @@
 #include "daemon/service/service.h"
 #include "daemon/settings.h"
 
+/* A reload that waits for models to give back memory. */
+struct reload {
+    struct settings fresh;
+    json_t *restart; /* NULL: none waits */
+    int64_t job;     /* of the engine */
+    size_t old_budget;
+    reloaded_fn *done; /* NULL: who asked has left */
+    void *arg;
+    bool again; /* a signal came meanwhile */
+};
+
 struct rnbd {
     int argc;
     char **argv;
@@ -39,6 +50,7 @@ struct rnbd {
     struct ease *ease; /* NULL: the budget stays as it was set */
     struct service_signals *signals;
     struct service_watchdog *watchdog;
+    struct reload reload;
     int64_t started_ms;
     int64_t stop_at_ms; /* 0: not stopping */
 };
@@ -151,25 +163,20 @@ static void watch_pressure(struct rnbd *d)
     }
 }
 
-/* All or nothing: what can be refused comes first. */
-static int apply(struct rnbd *d, struct settings *fresh, struct err *err)
+/* With the budget that fresh wants in force already: all of the rest, or nothing and the old budget. */
+static int apply_rest(struct rnbd *d, struct settings *fresh, size_t old_budget, struct err *err)
 {
-    bool other_budget = fresh->ram_bytes != d->settings.ram_bytes;
-    size_t old_budget = ledger_budget(d->ledger, POOL_RAM);
+    size_t budget = ledger_budget(d->ledger, POOL_RAM);
+    int r = d->http ? http_reload_keys(d->http, err) : 0;
     struct err ignored;
-    int r = known_check(fresh, err);
 
-    if (r == 0 && other_budget)
-        r = ledger_set_budget(d->ledger, POOL_RAM, fresh->ram_bytes, err);
-    if (r < 0)
-        return r;
-    if (d->http)
-        r = http_reload_keys(d->http, err);
     if (r == 0)
         r = known_apply(fresh, d->engine, err);
     if (r < 0) {
-        if (other_budget)
+        if (fresh->ram_bytes != d->settings.ram_bytes)
             ledger_set_budget(d->ledger, POOL_RAM, old_budget, &ignored);
+        if (old_budget > budget) /* what was given back for it */
+            engine_budget_raised(d->engine);
         return r;
     }
     exchange_models(&d->settings, fresh);
@@ -179,46 +186,119 @@ static int apply(struct rnbd *d, struct settings *fresh, struct err *err)
     d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
     d->settings.give_way = fresh->give_way;
     watch_pressure(d);
-    if (fresh->ram_bytes > old_budget)
+    if (budget > old_budget)
         engine_budget_raised(d->engine);
     return 0;
 }
 
-static int reload(void *arg, json_t **ret_restart, struct err *err)
+static void on_hangup(void *arg);
+
+/* With the budget settled, or refused (r): the end of it is told. */
+static void end_reload(struct rnbd *d, int r, struct err *err)
 {
-    struct rnbd *d = arg;
-    struct settings fresh;
-    json_t *restart;
+    struct reload now = d->reload;
+
+    if (r == 0)
+        r = apply_rest(d, &now.fresh, now.old_budget, err);
+    settings_clear(&now.fresh);
+    d->reload = (struct reload){0};
+    service_ready();
+    if (now.done)
+        now.done(now.arg, now.restart, r < 0 ? err : NULL);
+    json_decref(now.restart);
+    if (now.again)
+        on_hangup(d);
+}
+
+static void on_budget_progress(void *arg, const char *step, size_t done, size_t total)
+{
+    (void)arg, (void)step, (void)done, (void)total;
+}
+
+static void on_budget_set(void *arg, json_t *result, const struct err *error)
+{
+    struct err err;
+
+    (void)result;
+    if (error)
+        err = *error;
+    end_reload(arg, error ? -(int)error->kind : 0, &err);
+}
+
+/*
+ * What can be refused comes first, the budget before all: below what is in use
+ * models give back what they hold above their floors, which is ENGINE's work and
+ * takes as long as a layer.  1: it is at it.
+ */
+static int settle_budget(struct rnbd *d, struct err *err)
+{
+    struct job_sink sink = {on_budget_progress, on_budget_set, d};
+    size_t bytes = d->reload.fresh.ram_bytes;
     int r;
 
-    service_reloading();
-    r = settings_read(d->argc, d->argv, d->machine.usable_bytes, &fresh, err);
-    if (r == 0) {
-        restart = json_array();
-        settings_diff(&d->settings, &fresh, note_restart, restart);
-        r = apply(d, &fresh, err);
-        settings_clear(&fresh);
-        if (r == 0)
-            *ret_restart = restart;
-        else
-            json_decref(restart);
+    if (bytes == d->settings.ram_bytes)
+        return 0;
+    r = ledger_set_budget(d->ledger, POOL_RAM, bytes, err);
+    if (r != -ERR_CONFLICT)
+        return r;
+    d->reload.job = engine_set_budget(d->engine, bytes, BUDGET_KEEP, &sink, err);
+    return d->reload.job < 0 ? (int)d->reload.job : 1;
+}
+
+static void reload(void *arg, reloaded_fn *done, void *done_arg)
+{
+    struct rnbd *d = arg;
+    struct err err;
+    int r;
+
+    if (d->reload.restart) {
+        err_set(&err, ERR_BUSY,
+                "a reload waits for models to give back memory already; try again later");
+        done(done_arg, NULL, &err);
+        return;
     }
-    service_ready();
-    return r;
+    service_reloading();
+    d->reload = (struct reload){.old_budget = ledger_budget(d->ledger, POOL_RAM),
+                                .restart = json_array(),
+                                .done = done,
+                                .arg = done_arg};
+    r = settings_read(d->argc, d->argv, d->machine.usable_bytes, &d->reload.fresh, &err);
+    if (r == 0) {
+        settings_diff(&d->settings, &d->reload.fresh, note_restart, d->reload.restart);
+        r = known_check(&d->reload.fresh, &err);
+    }
+    if (r == 0)
+        r = settle_budget(d, &err);
+    if (r != 1)
+        end_reload(d, r, &err);
+}
+
+static void forget_reload(void *arg, void *done_arg)
+{
+    struct rnbd *d = arg;
+
+    if (d->reload.arg == done_arg)
+        d->reload.done = NULL;
+}
+
+static void log_reloaded(void *arg, json_t *restart, const struct err *error)
+{
+    (void)arg;
+    if (error)
+        log_warning("kept the old configuration:", "%s", error->text);
+    else
+        log_notice("read the configuration again", "keys_that_need_a_restart=%zu",
+                   json_array_size(restart));
 }
 
 static void on_hangup(void *arg)
 {
-    struct err err;
-    json_t *restart = NULL;
+    struct rnbd *d = arg;
 
-    if (reload(arg, &restart, &err) < 0) {
-        log_warning("kept the old configuration:", "%s", err.text);
-    } else {
-        log_notice("read the configuration again", "keys_that_need_a_restart=%zu",
-                   json_array_size(restart));
-        json_decref(restart);
-    }
+    if (d->reload.restart)
+        d->reload.again = true;
+    else
+        reload(d, log_reloaded, d);
 }
 
 static json_t *describe(void *arg)
@@ -270,7 +350,7 @@ static int open_compute(struct rnbd *d, struct err *err)
 
 static int open_faces(struct rnbd *d, struct err *err)
 {
-    struct control_hooks hooks = {d, on_shutdown, reload, describe};
+    struct control_hooks hooks = {d, on_shutdown, reload, forget_reload, describe};
     struct settings *s = &d->settings;
     struct service_sockets inherited;
     char *key_file;
@@ -345,6 +425,8 @@ static void close_rooms(struct rnbd *d)
     if (d->base)
         event_base_free(d->base);
     ledger_destroy(d->ledger);
+    settings_clear(&d->reload.fresh);
+    json_decref(d->reload.restart);
     settings_clear(&d->settings);
     libevent_global_shutdown();
 }

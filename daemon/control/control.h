@@ -30,12 +30,20 @@ struct control_options {
     int inherited_fd;      /* a listening socket from systemd; -1 none */
 };
 
+/* The end of a reload: restart is a JSON array of keys that need a restart, borrowed; or error. */
+typedef void reloaded_fn(void *arg, json_t *restart, const struct err *error);
+
 /* What main lends: things that are neither the engine's nor control's. */
 struct control_hooks {
     void *arg;
     void (*shutdown)(void *arg);
-    /* Reads the configuration again; *ret_restart gets a JSON array of keys that need a restart. */
-    int (*reload)(void *arg, json_t **ret_restart, struct err *err);
+    /*
+     * Reads the configuration again.  done is called once: before this returns, or,
+     * when models have to give back memory for it, later.
+     */
+    void (*reload)(void *arg, reloaded_fn *done, void *done_arg);
+    /* Who asked has left: done is not called any more for that done_arg. */
+    void (*forget_reload)(void *arg, void *done_arg);
     /* Version, uptime, listeners, settings in force: what server.status shows besides the engine. */
     json_t *(*status)(void *arg);
 };

@@ -36,7 +36,7 @@ struct peer {
     bool closing;   /* no more input; gone when the output has been written */
 };
 
-/* A call that has not been answered.  Exactly one of job and request is set while it is in flight. */
+/* A call that has not been answered.  Exactly one of job, request and reload is set while it is in flight. */
 struct call {
     struct call *next;
     struct peer *peer;
@@ -44,6 +44,7 @@ struct call {
     const char *method;
     int64_t job;
     uint64_t request;
+    bool reload;
     /* Makes the answer of the engine's (new reference), where the two differ; NULL: they do not. */
     json_t *(*shape)(const struct call *c, const json_t *result);
     struct str text; /* generate: the answer so far */

@@ -173,10 +173,14 @@ void call_failed(struct call *c, const struct err *error)
 
 void call_abandon(struct call *c)
 {
+    struct control *ctl = c->peer->control;
+
     if (c->job)
-        engine_job_abandon(c->peer->control->engine, c->job);
+        engine_job_abandon(ctl->engine, c->job);
     if (c->request)
-        engine_abandon(c->peer->control->engine, c->request);
+        engine_abandon(ctl->engine, c->request);
+    if (c->reload)
+        ctl->hooks.forget_reload(ctl->hooks.arg, c);
     call_free(c);
 }
 

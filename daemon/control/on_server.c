@@ -60,17 +60,25 @@ int on_server_shutdown(struct call *c, const json_t *params, json_t **ret_result
     return 1;
 }
 
+static void on_reloaded(void *arg, json_t *restart, const struct err *error)
+{
+    struct call *c = arg;
+
+    if (error)
+        call_failed(c, error);
+    else
+        call_done(c, json_pack("{s:O}", "restart", restart));
+}
+
 int on_server_reload(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
 {
     struct control *ctl = c->peer->control;
-    json_t *restart = NULL;
-    int r;
 
     (void)params;
+    (void)ret_result;
+    (void)err;
     log_notice("reload asked for", "uid=%d pid=%d", (int)c->peer->who.uid, (int)c->peer->who.pid);
-    r = ctl->hooks.reload(ctl->hooks.arg, &restart, err);
-    if (r < 0)
-        return r;
-    *ret_result = json_pack("{s:o}", "restart", restart);
-    return 1;
+    c->reload = true;
+    ctl->hooks.reload(ctl->hooks.arg, on_reloaded, c);
+    return 0;
 }

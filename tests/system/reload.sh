@@ -82,7 +82,7 @@ has "$(rnbctl budget)" '200 MiB'
 expect 0 rnbctl load tiny
 sed -i 's/200MiB/2MiB/' "$T/rnbd.conf"
 expect 1 rnbctl reload
-has "$ERR" 'in use'
+has "$ERR" 'what is loaded needs at least'
 has "$(rnbctl budget)" '200 MiB'
 # More of it than a model was loaded with: the model takes it.
 held() {
@@ -101,6 +101,46 @@ sed -i "s/^ram = .*/ram = 200MiB/" "$T/rnbd.conf"
 expect 0 rnbctl reload
 expect 0 rnbctl run moe hello --max-tokens 2
 [ "$(held)" -gt "$BEFORE" ] || fail "a model with $BEFORE bytes takes nothing of a budget that a reload has raised"
+# Less of it than is in use: models give back down to their floors, also while one answers, and no further.
+floor() {
+    rnbctl --json cache moe | field floor
+}
+BEFORE=$(held)
+rnbctl run moe hello --max-tokens 400 >"$T/answer" 2>&1 &
+ANSWER=$!
+wait_for 'the answer to begin' test -s "$T/answer"
+LOWER=$((FLOOR + (4 << 20)))
+sed -i "s/^ram = .*/ram = $LOWER/" "$T/rnbd.conf"
+expect 0 rnbctl reload
+[ "$(held)" -le "$LOWER" ] || fail "$(held) are held with a budget of $LOWER that a reload has set"
+[ "$(rnbctl --json budget | field ram.budget)" = "$LOWER" ] || fail "the budget is $(rnbctl budget), not $LOWER"
+wait "$ANSWER" || fail "the answer ended with $?"
+sed -i "s/^ram = .*/ram = 200MiB/" "$T/rnbd.conf"
+expect 0 rnbctl reload
+expect 0 rnbctl run moe hello --max-tokens 2
+[ "$(held)" -ge "$BEFORE" ] || fail "what was given back does not return"
+printf '[daemon]\nlog_level = debug\n' >>"$T/rnbd.conf"
+sed -i "s/^ram = .*/ram = $(($(floor) / 2))/" "$T/rnbd.conf"
+BEFORE=$(held)
+expect 1 rnbctl reload
+has "$ERR" 'what is loaded needs at least'
+[ "$(held)" -eq "$BEFORE" ] || fail "a reload that is refused took memory of a model"
+has "$(rnbctl budget)" '200 MiB'
+has "$(rnbctl --json status | field config)" 'log_level = info'
+: >"$T/log"
+kill -HUP "$PID"
+wait_for 'the refusal in the log' grep -q 'kept the old configuration.*needs at least' "$T/log"
+# What is refused after the budget gives it back.
+expect 0 rnbctl load "$TINY" --name mine --ctx 512
+printf '[model other]\nfile = %s\naliases = mine\n' "$SLOW" >>"$T/rnbd.conf"
+sed -i "s/^ram = .*/ram = $(($(held) - (2 << 20)))/" "$T/rnbd.conf"
+expect 1 rnbctl reload
+has "$ERR" "belongs to model 'mine'"
+has "$(rnbctl budget)" '200 MiB'
+has "$(rnbctl --json status | field config)" 'log_level = info'
+expect 0 rnbctl unload mine
+sed -i '/^\[daemon\]/,$d; s/^ram = .*/ram = 200MiB/' "$T/rnbd.conf"
+expect 0 rnbctl reload
 expect 0 rnbctl unload moe
 sed -i 's/200MiB/2MiB/' "$T/rnbd.conf"
 # Gone, unreadable or a folder: the same.
