@@ -17,6 +17,18 @@ static const char *until_text(const json_t *m)
     return json_is_true(json_object_get(m, "pin")) || ms < 0 ? "stays" : time_text(ms);
 }
 
+/* How it stands: and, where it has given back memory or is on its way out, how much of it is left. */
+static const char *state_text(const json_t *m)
+{
+    const char *state = text_of(m, "state"), *stage = text_of(m, "stage");
+
+    if (strcmp(stage, "caches") == 0)
+        return format_text("%s, caches cut", state);
+    if (strcmp(stage, "weights") == 0)
+        return format_text("%s, weights cut", state);
+    return strcmp(stage, "closing") == 0 ? format_text("%s, closing", state) : state;
+}
+
 static const char *rate_text(double per_second)
 {
     return per_second > 0 ? format_text(">%.1f", per_second) : ">-";
@@ -51,7 +63,7 @@ void print_loaded(const json_t *models)
     {
         const json_t *reads = json_object_get(m, "reads");
 
-        table_row(t, text_of(m, "name"), text_of(m, "state"), text_of(m, "type"),
+        table_row(t, text_of(m, "name"), state_text(m), text_of(m, "type"),
                   format_text(">%s", size_text(number_of(m, "total_bytes"))),
                   format_text(">%s", size_text(number_of(m, "resident_bytes"))),
                   format_text(">%s", size_text(number_of(m, "charged_bytes"))),

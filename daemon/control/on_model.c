@@ -23,6 +23,8 @@ json_t *json_of_model(const struct model_status *m)
                           model_state_name(m->state), "arch", m->arch, "type", m->type);
 
     json_object_set_new(o, "file_bytes", json_integer((json_int_t)m->file_bytes));
+    json_object_set_new(o, "stage",
+                        m->loaded ? json_string(model_stage_name(m->stage)) : json_null());
     json_object_set_new(o, "n_params", json_integer((json_int_t)m->n_params));
     json_object_set_new(o, "n_ctx", json_integer((json_int_t)m->n_ctx));
     json_object_set_new(o, "n_ctx_train", json_integer((json_int_t)m->n_ctx_train));

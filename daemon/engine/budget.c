@@ -44,12 +44,48 @@ static size_t spare(const struct slot *s)
     return held > floor ? held - floor : 0;
 }
 
-size_t budget_spare_bytes(const struct engine *e)
+/*
+ * Half of its slots is what a model gives for another to be fast, or for a request:
+ * most of what it wants is in the other half.  With fewer it would be as slow as
+ * the drive for as long as the other stays; it does better to leave and to come back.
+ */
+static size_t spare_cache(const struct slot *s)
+{
+    struct residency_stats now;
+    size_t keep = s->loaded_as.slots_bytes / 2;
+
+    if (!s->model)
+        return 0;
+    model_residency(s->model, &now);
+    return MIN(spare(s), now.placement.slots_bytes - MIN(now.placement.slots_bytes, keep));
+}
+
+static size_t sum_of(const struct engine *e, size_t (*part)(const struct slot *s))
 {
     size_t sum = 0;
 
     for (const struct slot *s = e->catalog.first; s; s = s->next)
-        sum += spare(s);
+        sum += part(s);
+    return sum;
+}
+
+size_t budget_spare_bytes(const struct engine *e)
+{
+    return sum_of(e, spare);
+}
+
+size_t budget_cache_bytes(const struct engine *e)
+{
+    return sum_of(e, spare_cache);
+}
+
+size_t budget_obtainable_bytes(const struct engine *e, const struct slot *but)
+{
+    size_t sum = 0;
+
+    for (const struct slot *s = e->catalog.first; s; s = s->next)
+        if (s != but)
+            sum += slot_may_leave(s, but) ? s->charged_bytes : spare(s);
     return sum;
 }
 
@@ -71,12 +107,12 @@ static void publish(struct engine *e, struct slot *s)
 }
 
 /* Of the idle ones (or the busy ones), the one used longest ago that has something to give. */
-static struct slot *giver(const struct engine *e, bool idle)
+static struct slot *giver(const struct engine *e, bool idle, size_t (*part)(const struct slot *s))
 {
     struct slot *oldest = NULL;
 
     for (struct slot *s = e->catalog.first; s; s = s->next)
-        if (spare(s) && slot_idle(s) == idle && (!oldest || s->used_at_us < oldest->used_at_us))
+        if (part(s) && slot_idle(s) == idle && (!oldest || s->used_at_us < oldest->used_at_us))
             oldest = s;
     return oldest;
 }
@@ -84,7 +120,7 @@ static struct slot *giver(const struct engine *e, bool idle)
 static size_t shrink_one(struct engine *e, struct slot *s, size_t bytes)
 {
     size_t held = model_held_bytes(s->model), now;
-    size_t to = held - MIN(bytes, spare(s));
+    size_t to = held - bytes;
     char was[24], is[24];
     struct err err;
 
@@ -97,19 +133,29 @@ static size_t shrink_one(struct engine *e, struct slot *s, size_t bytes)
     return held > now ? held - now : 0;
 }
 
-size_t budget_shrink(struct engine *e, size_t bytes)
+static size_t shrink(struct engine *e, size_t bytes, size_t (*part)(const struct slot *s))
 {
     size_t freed = 0;
 
     for (int idle = 1; idle >= 0; idle--)
-        for (struct slot *s; freed < bytes && (s = giver(e, idle));) {
-            size_t n = shrink_one(e, s, bytes - freed);
+        for (struct slot *s; freed < bytes && (s = giver(e, idle, part));) {
+            size_t n = shrink_one(e, s, MIN(bytes - freed, part(s)));
 
             if (!n)
                 break;
             freed += n;
         }
     return freed;
+}
+
+size_t budget_shrink(struct engine *e, size_t bytes)
+{
+    return shrink(e, bytes, spare);
+}
+
+size_t budget_shrink_caches(struct engine *e, size_t bytes)
+{
+    return shrink(e, bytes, spare_cache);
 }
 
 /* The one that works, else the one used last, takes what is free. */

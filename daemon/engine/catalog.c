@@ -191,6 +191,16 @@ static struct model_reads reads_of(const struct residency_stats *s)
     };
 }
 
+/* Tables that are looked up row by row are no loss to speak of, and no stage. */
+static enum model_stage stage_of(const struct slot *s, const struct placement *now)
+{
+    if (s->state == MODEL_DRAINING && !s->users)
+        return STAGE_CLOSING;
+    if (now->n_dropped > s->loaded_as.n_dropped)
+        return STAGE_WEIGHTS;
+    return now->n_slots < s->loaded_as.n_slots ? STAGE_CACHES : STAGE_WHOLE;
+}
+
 /* What the model says of itself, once it is there. */
 static void fill_from_model(const struct slot *s, struct model_status *st)
 {
@@ -208,6 +218,7 @@ static void fill_from_model(const struct slot *s, struct model_status *st)
     st->resident_bytes = residency.resident_bytes;
     st->total_bytes = residency.bytes;
     st->reads = reads_of(&residency);
+    st->stage = stage_of(s, &residency.placement);
 }
 
 void slot_publish(struct catalog *c, struct slot *s)
@@ -221,6 +232,7 @@ void slot_publish(struct catalog *c, struct slot *s)
     st = s->status;
     pthread_mutex_unlock(&c->lock);
     st.state = s->state;
+    st.loaded = s->model != NULL;
     st.busy = s->users > 0;
     st.pin = s->terms.pin;
     st.progress = s->progress;
@@ -259,7 +271,7 @@ void slot_set_state(struct catalog *c, struct slot *s, enum model_state state)
     slot_publish(c, s);
 }
 
-static bool may_leave(const struct slot *s, const struct slot *but)
+bool slot_may_leave(const struct slot *s, const struct slot *but)
 {
     return s != but && slot_idle(s) && !s->terms.pin;
 }
@@ -269,7 +281,7 @@ struct slot *catalog_victim(const struct catalog *c, const struct slot *but)
     struct slot *oldest = NULL;
 
     for (struct slot *s = c->first; s; s = s->next)
-        if (may_leave(s, but) && (!oldest || s->used_at_us < oldest->used_at_us))
+        if (slot_may_leave(s, but) && (!oldest || s->used_at_us < oldest->used_at_us))
             oldest = s;
     return oldest;
 }
@@ -279,7 +291,7 @@ size_t catalog_evictable_bytes(const struct catalog *c, const struct slot *but)
     size_t sum = 0;
 
     for (const struct slot *s = c->first; s; s = s->next)
-        if (may_leave(s, but))
+        if (slot_may_leave(s, but))
             sum += s->charged_bytes;
     return sum;
 }

@@ -49,9 +49,10 @@ struct slot {
     struct chat_template *chat; /* of model, made when a conversation first asks for it */
     enum model_state state;
     bool has_error;
-    struct err error;     /* of FAILED */
-    size_t charged_bytes; /* what the ledger holds for it: weights, caches, text, scratch */
-    int64_t used_at_us;   /* end of the last use; a request can be shorter than a millisecond */
+    struct err error;           /* of FAILED */
+    size_t charged_bytes;       /* what the ledger holds for it: weights, caches, text, scratch */
+    struct placement loaded_as; /* of model, before any change of a budget */
+    int64_t used_at_us; /* end of the last use; a request can be shorter than a millisecond */
     int64_t
         keep_alive_ms; /* of the last request: 0 leaves at once, −1 stays, INT64_MIN as terms say */
     unsigned users;    /* works that run on it: it may not leave */
@@ -103,6 +104,8 @@ bool slot_ready(const struct slot *s);
 bool slot_idle(const struct slot *s);
 /* When it will leave by itself; INT64_MAX when it stays. */
 int64_t slot_leaves_at_ms(const struct slot *s);
+/* Is it idle, not pinned and not `but`? */
+bool slot_may_leave(const struct slot *s, const struct slot *but);
 /* The idle, unpinned model that was used least recently; NULL when none. */
 struct slot *catalog_victim(const struct catalog *c, const struct slot *but);
 size_t catalog_evictable_bytes(const struct catalog *c, const struct slot *but);

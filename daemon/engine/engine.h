@@ -335,6 +335,15 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force 
 /* Another hand has raised the ledger's budget: models take what it gives. */
 void engine_budget_raised(struct engine *e);
 
+/* What a loaded model still has; the order in which it goes. */
+enum model_stage {
+    STAGE_WHOLE,   /* all that it was loaded with */
+    STAGE_CACHES,  /* has given back slots of experts */
+    STAGE_WEIGHTS, /* has given back dense weights, too */
+    STAGE_CLOSING  /* the file is being closed */
+};
+const char *model_stage_name(enum model_stage s);
+
 enum model_state { MODEL_LISTED, MODEL_LOADING, MODEL_READY, MODEL_DRAINING, MODEL_FAILED };
 const char *model_state_name(enum model_state s);
 
@@ -352,6 +361,8 @@ struct model_status {
     char arch[64];
     char type[32];
     enum model_state state;
+    bool loaded;            /* and then: */
+    enum model_stage stage; /* … how much of it is left */
     size_t file_bytes, n_params;
     size_t n_ctx, n_ctx_train;
     char kv[16];

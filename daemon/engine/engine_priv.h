@@ -168,8 +168,16 @@ int budget_plan(const struct engine_options *opt, struct model *m, struct model_
                 size_t bytes, struct model_plan *ret, struct err *err);
 /* What loaded models hold beyond their floors. */
 size_t budget_spare_bytes(const struct engine *e);
+/*
+ * … and what of that is slots of experts beyond half of those that it was loaded
+ * with: so much goes before anybody leaves.
+ */
+size_t budget_cache_bytes(const struct engine *e);
+/* All that another model can be given: who may leave does, and who may not is cut to its floor. */
+size_t budget_obtainable_bytes(const struct engine *e, const struct slot *but);
 /* Idle models first, then the one that works; returns what was freed. */
 size_t budget_shrink(struct engine *e, size_t bytes);
+size_t budget_shrink_caches(struct engine *e, size_t bytes);
 /* There is more than before: a model that is not all resident may take it. */
 void budget_grow(struct engine *e);
 /* For LOOP to see. */

@@ -147,7 +147,7 @@ static size_t make_idle_leave(struct engine *e, size_t to)
     size_t n = 0, used = ledger_used(e->opt.ledger, POOL_RAM);
     struct slot *victim;
 
-    if (used - MIN(used, catalog_evictable_bytes(&e->catalog, NULL) + budget_spare_bytes(e)) > to)
+    if (used - MIN(used, budget_obtainable_bytes(e, NULL)) > to)
         return 0;
     while (used - MIN(used, budget_spare_bytes(e)) > to &&
            (victim = catalog_victim(&e->catalog, NULL))) {

@@ -72,28 +72,81 @@ static bool good_enough(const struct model_plan *p)
            (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
 }
 
+static bool fits(const struct model_plan *p)
+{
+    return p->fits;
+}
+
+/* What others are asked to give back of, and how. */
+struct source {
+    size_t (*bytes)(const struct engine *e);
+    size_t (*shrink)(struct engine *e, size_t bytes);
+};
+
 /*
- * Lets idle models leave, least recently used first, until the model fits as a
- * whole; no one leaves in vain.  Fixes the context.  What does not fit in the end is
- * refused by model_load, which has the sum.
+ * Others give back what makes the plan as it is wanted, and no more of it than
+ * that, within a hundredth; nothing where all of it would not do.  *p is the plan then.
+ */
+static int ask_others(struct engine *e, struct model *m, struct model_options *o,
+                      const struct source *from, bool (*wanted)(const struct model_plan *p),
+                      struct model_plan *p, struct err *err)
+{
+    size_t no = 0, yes = from->bytes(e), step = yes / 128 + 1;
+    struct model_plan with;
+    int r = yes ? plan(e, m, o, yes, &with, err) : 0;
+
+    if (r < 0 || !yes || !wanted(&with))
+        return r;
+    while (yes - no > step) {
+        size_t half = no + (yes - no) / 2;
+
+        r = plan(e, m, o, half, &with, err);
+        if (r < 0)
+            return r;
+        if (wanted(&with))
+            yes = half;
+        else
+            no = half;
+    }
+    from->shrink(e, yes);
+    return plan(e, m, o, 0, p, err);
+}
+
+/*
+ * Makes a model fit as a whole, if others can be asked for what is missing: first
+ * caches shrink, of pinned models too, which have to stay but not with all of their
+ * slots; if that is not enough, idle models leave, least recently used first, until
+ * it is.  Dense weights that stay would be read again for every token, so they are
+ * asked last, for a model that would not be there at all.  No one gives back or
+ * leaves in vain.  Fixes the context.  What does not fit in the end is refused by
+ * model_load, which has the sum.
  */
 static int make_room(struct engine *e, struct slot *s, struct model *m, struct model_options *o,
                      struct err *err)
 {
-    size_t evictable = catalog_evictable_bytes(&e->catalog, s);
+    static const struct source caches = {budget_cache_bytes, budget_shrink_caches},
+                               all = {budget_spare_bytes, budget_shrink};
+    size_t most = budget_obtainable_bytes(e, s);
     struct model_plan p, best;
     struct slot *victim;
     int r = plan(e, m, o, 0, &p, err);
 
-    if (r < 0 || good_enough(&p) || !evictable)
+    if (r < 0 || good_enough(&p) || !most)
         goto out;
-    r = plan(e, m, o, evictable, &best, err);
+    r = plan(e, m, o, most, &best, err);
     if (r < 0 || !best.fits)
         goto out;
-    while (r >= 0 && !good_enough(&p) && (victim = catalog_victim(&e->catalog, s))) {
+    for (;;) {
+        r = ask_others(e, m, o, &caches, good_enough, &p, err);
+        if (r < 0 || good_enough(&p) || !(victim = catalog_victim(&e->catalog, s)))
+            break;
         loader_unload(e, victim, "another model needs its memory");
         r = plan(e, m, o, 0, &p, err);
+        if (r < 0 || good_enough(&p))
+            break;
     }
+    if (r >= 0 && !p.fits)
+        r = ask_others(e, m, o, &all, fits, &p, err);
 out:
     if (r >= 0 && p.fits)
         o->n_ctx = p.n_ctx;
@@ -154,6 +207,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
 {
     struct slot *s = work->slot;
     int64_t began_ms = clock_ms();
+    struct residency_stats loaded;
     struct model *m = NULL;
     struct err why;
     int r;
@@ -184,6 +238,8 @@ static int load(struct engine *e, struct work *work, struct err *err)
         return r;
     }
     s->model = m;
+    model_residency(m, &loaded);
+    s->loaded_as = loaded.placement;
     s->used_at_us = clock_us();
     s->keep_alive_ms = INT64_MIN;
     slot_set_state(&e->catalog, s, MODEL_READY);

@@ -49,6 +49,18 @@ const char *model_state_name(enum model_state s)
     return (unsigned)s < ARRAY_LEN(names) ? names[s] : "?";
 }
 
+const char *model_stage_name(enum model_stage s)
+{
+    static const char *const names[] = {
+        [STAGE_WHOLE] = "whole",
+        [STAGE_CACHES] = "caches",
+        [STAGE_WEIGHTS] = "weights",
+        [STAGE_CLOSING] = "closing",
+    };
+
+    return (unsigned)s < ARRAY_LEN(names) ? names[s] : "?";
+}
+
 struct request *request_create(enum request_kind kind)
 {
     struct request *r = XNEW(struct request);

@@ -1,0 +1,96 @@
+#!/bin/bash
+# A model that does not fit beside others: caches shrink, then idle models leave, and weights of those that stay come
+# last; never in vain.  ps tells what has been given back.
+# shellcheck source=tests/system/lib.sh
+. ./lib.sh
+
+start --model moe="$MOE" --model tiny="$TINY" --model slow="$SLOW"
+py <<'P'
+PLENTY = 512 << 20
+c = Rpc()
+
+def models():
+    return {m["name"]: m for m in rpc("model.list", loaded=True)["models"]}
+
+def load(name, **more):
+    return c.call("model.load", target=name, ctx=512, **more)
+
+def answer(name):
+    m = c.call("generate", model=name, prompt="Once upon a time", max_tokens=24, temperature=0, ignore_eos=True)
+    return m.get("result", m)["text"]
+
+def alone(name):
+    """what it takes, and says, when all is there"""
+    rpc("budget.set", ram=PLENTY)
+    m = load(name)["result"]
+    check(m["stage"] == "whole", "a model comes whole", m)
+    said = answer(name)
+    floor = c.call("cache.report", model=name)["result"]["floor"]
+    rpc("model.unload", name=name)
+    return m["charged_bytes"], floor, said
+
+tiny, tiny_floor, tiny_says = alone("tiny")
+moe, moe_floor, moe_says = alone("moe")
+slow, slow_floor, slow_says = alone("slow")
+check(all(m["stage"] is None for m in rpc("model.list")["models"]), "what is not loaded has no stage")
+
+def beside(name, room, **more):
+    """loads it in the budget that it takes alone and so much more"""
+    rpc("budget.set", ram=PLENTY)
+    for other in models():
+        rpc("model.unload", name=other)
+    held = load(name, **more)["result"]["charged_bytes"]
+    rpc("budget.set", ram=held + room)
+    return held
+
+# A cache gives for another to be whole, pinned or not, and what is missing alone.
+for pin in (True, False):
+    held = beside("moe", tiny - (2 << 20), pin=pin)
+    check("result" in load("tiny"), "tiny finds room", pin)
+    now = models()
+    check(set(now) == {"moe", "tiny"}, "beside the model that was there", pin, set(now))
+    check(now["moe"]["stage"] == "caches" and now["tiny"]["stage"] == "whole", "whose cache is smaller", pin, now)
+    mode = c.call("cache.report", model="tiny")["result"]["mode"]
+    check(mode in ("all", "rows"), "it reads nothing but rows of tables", mode)
+    check(held - (6 << 20) < now["moe"]["charged_bytes"] < held, "by what was missing", held, now["moe"]["charged_bytes"])
+    check("caches cut" in os.popen("rnbctl ps").read(), "ps says so")
+    check(answer("moe") == moe_says and answer("tiny") == tiny_says, "both say what they say alone", pin)
+
+# A cache that would have to give more than half makes room by leaving.
+beside("moe", tiny - (moe - moe_floor))
+check("result" in load("tiny"), "tiny finds room")
+check(set(models()) == {"tiny"}, "instead of a model that would be left with little", set(models()))
+
+# One that must stay gives all that it can for another to be there at all, dense weights too, and no more than that.
+for name, floor, says in (("moe", moe_floor, moe_says), ("slow", slow_floor, slow_says)):
+    held = beside(name, tiny_floor - min(held - floor, 4 << 20) + (256 << 10), pin=True)
+    check("result" in load("tiny"), f"tiny finds room beside {name}", models())
+    now = models()
+    check(set(now) == {name, "tiny"}, "a pinned model stays", set(now))
+    check(floor <= now[name]["charged_bytes"] < held, "with less", floor, now[name]["charged_bytes"], held)
+    check(answer(name) == says and answer("tiny") == tiny_says, "both say what they say alone", name)
+check(models()["slow"]["stage"] == "weights", "its weights stream", models()["slow"])
+check("weights cut" in os.popen("rnbctl ps").read(), "ps says so")
+
+# Nobody gives in vain.
+for pin in (True, False):
+    held = beside("moe", 0, pin=pin)
+    rpc("budget.set", ram=min(held, slow_floor - (1 << 20)))
+    before = models()["moe"]
+    m = load("slow")
+    check("error" in m, "slow does not fit into the budget", m)
+    now = models()
+    check(set(now) == {"moe"} and now["moe"]["charged_bytes"] == before["charged_bytes"] and
+          now["moe"]["stage"] == before["stage"], "and took nothing", now)
+
+# The bytes of a request, too, are a cache's before a model leaves.
+rpc("budget.set", ram=PLENTY)
+load("moe")
+load("tiny")
+held = sum(used().values())
+rpc("budget.set", ram=held + (64 << 10))
+check(answer("tiny") == tiny_says, "a request finds room")
+now = models()
+check(set(now) == {"moe", "tiny"} and now["tiny"]["stage"] == "whole", "and nobody leaves for it", now)
+P
+finish
