@@ -33,15 +33,34 @@ int budget_plan(const struct engine_options *opt, struct model *m, struct model_
     return r;
 }
 
-static size_t spare(const struct slot *s)
+int budget_least(const struct engine_options *opt, struct model *m, struct model_options *o,
+                 size_t bytes, size_t most, bool (*wanted)(const struct model_plan *p),
+                 size_t *ret_more, struct err *err)
 {
-    size_t held, floor;
+    size_t no = 0, step = most / 128 + 1;
+    struct model_plan with;
+    int r = budget_plan(opt, m, o, bytes + most, &with, err);
 
-    if (!s->model)
-        return 0;
-    held = model_held_bytes(s->model);
-    floor = model_floor_bytes(s->model);
-    return held > floor ? held - floor : 0;
+    if (r < 0 || !wanted(&with))
+        return MIN(r, 0);
+    while (most - no > step) {
+        size_t half = no + (most - no) / 2;
+
+        r = budget_plan(opt, m, o, bytes + half, &with, err);
+        if (r < 0)
+            return r;
+        if (wanted(&with))
+            most = half;
+        else
+            no = half;
+    }
+    *ret_more = most;
+    return 1;
+}
+
+bool budget_fits(const struct model_plan *p)
+{
+    return p->fits;
 }
 
 /*
@@ -57,7 +76,8 @@ static size_t spare_cache(const struct slot *s)
     if (!s->model)
         return 0;
     model_residency(s->model, &now);
-    return MIN(spare(s), now.placement.slots_bytes - MIN(now.placement.slots_bytes, keep));
+    return MIN(slot_spare_bytes(s),
+               now.placement.slots_bytes - MIN(now.placement.slots_bytes, keep));
 }
 
 static size_t sum_of(const struct engine *e, size_t (*part)(const struct slot *s))
@@ -71,7 +91,7 @@ static size_t sum_of(const struct engine *e, size_t (*part)(const struct slot *s
 
 size_t budget_spare_bytes(const struct engine *e)
 {
-    return sum_of(e, spare);
+    return sum_of(e, slot_spare_bytes);
 }
 
 size_t budget_cache_bytes(const struct engine *e)
@@ -85,7 +105,7 @@ size_t budget_obtainable_bytes(const struct engine *e, const struct slot *but)
 
     for (const struct slot *s = e->catalog.first; s; s = s->next)
         if (s != but)
-            sum += slot_may_leave(s, but) ? s->charged_bytes : spare(s);
+            sum += slot_may_leave(s, but) ? s->charged_bytes : slot_spare_bytes(s);
     return sum;
 }
 
@@ -104,6 +124,17 @@ static void publish(struct engine *e, struct slot *s)
     s->charged_bytes = model_held_bytes(s->model);
     slot_publish(&e->catalog, s);
     budget_tell_spare(e);
+}
+
+void budget_others(const struct engine *e, const struct slot *but, struct model_others *ret)
+{
+    size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+
+    *ret = (struct model_others){.bytes = used - MIN(used, budget_obtainable_bytes(e, but))};
+    for (const struct slot *s = e->catalog.first; s; s = s->next)
+        if (s != but && s->model && !slot_may_leave(s, but))
+            model_others_add(ret, s->name, s->charged_bytes,
+                             s->charged_bytes - MIN(s->charged_bytes, slot_spare_bytes(s)));
 }
 
 /* Of the idle ones (or the busy ones), the one used longest ago that has something to give. */
@@ -150,7 +181,7 @@ static size_t shrink(struct engine *e, size_t bytes, size_t (*part)(const struct
 
 size_t budget_shrink(struct engine *e, size_t bytes)
 {
-    return shrink(e, bytes, spare);
+    return shrink(e, bytes, slot_spare_bytes);
 }
 
 size_t budget_shrink_caches(struct engine *e, size_t bytes)

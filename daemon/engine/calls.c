@@ -120,6 +120,19 @@ static size_t free_with_idle_gone(struct engine *e, const struct slot *but)
     return but ? bytes + slot_evictable_bytes(&e->catalog, but) : bytes;
 }
 
+/* Who stays meanwhile, and what they could give for a model that is not there yet. */
+static void look_at_others(struct engine *e, const struct slot *but, struct job *j)
+{
+    size_t budget = ledger_budget(e->opt.ledger, POOL_RAM), held, spare;
+
+    for (size_t i = 0; i < e->n_slots; i++)
+        if (e->slots[i] != but && slot_stays(&e->catalog, e->slots[i], &held, &spare)) {
+            model_others_add(&j->others, e->slots[i]->name, held, held - MIN(held, spare));
+            j->spare_bytes += spare;
+        }
+    j->others.bytes = budget - MIN(budget, j->free_bytes + j->spare_bytes);
+}
+
 /* A job that only looks at a file; the slot's path is copied, for IO has nothing to do with slots. */
 static struct job *file_job(struct engine *e, enum work_kind kind, const char *target)
 {
@@ -151,6 +164,8 @@ int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const ch
     j->n_ctx = n_ctx ? n_ctx : s ? s->asked.n_ctx : 0;
     j->ram_bytes = ram;
     j->free_bytes = ram ? ram : free_with_idle_gone(e, s);
+    if (!ram)
+        look_at_others(e, s, j);
     id = open_job(e, j, sink);
     reader_post(e, j);
     return id;

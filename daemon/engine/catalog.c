@@ -123,6 +123,18 @@ size_t slot_evictable_bytes(struct catalog *c, const struct slot *s)
     return bytes;
 }
 
+bool slot_stays(struct catalog *c, const struct slot *s, size_t *ret_held, size_t *ret_spare)
+{
+    bool stays;
+
+    pthread_mutex_lock(&c->lock);
+    stays = s->status.loaded && !s->status_evictable;
+    *ret_held = s->status.charged_bytes;
+    *ret_spare = s->status_spare;
+    pthread_mutex_unlock(&c->lock);
+    return stays;
+}
+
 void slot_set_file(struct catalog *c, struct slot *s, size_t file_bytes, int64_t created_s)
 {
     pthread_mutex_lock(&c->lock);
@@ -159,6 +171,17 @@ bool slot_ready(const struct slot *s)
 bool slot_idle(const struct slot *s)
 {
     return s->model && s->users == 0;
+}
+
+size_t slot_spare_bytes(const struct slot *s)
+{
+    size_t held, floor;
+
+    if (!s->model)
+        return 0;
+    held = model_held_bytes(s->model);
+    floor = model_floor_bytes(s->model);
+    return held > floor ? held - floor : 0;
 }
 
 int64_t slot_leaves_at_ms(const struct slot *s)
@@ -224,6 +247,7 @@ static void fill_from_model(const struct slot *s, struct model_status *st)
 void slot_publish(struct catalog *c, struct slot *s)
 {
     int64_t leaves_at = slot_leaves_at_ms(s);
+    size_t spare = slot_spare_bytes(s);
     struct model_status st;
     char **old = NULL, **files = !s->status_files != !s->model ? files_of(s) : NULL;
 
@@ -260,6 +284,7 @@ void slot_publish(struct catalog *c, struct slot *s)
     s->status = st;
     s->status_used_at_ms = s->model ? s->used_at_us / 1000 : -1;
     s->status_leaves_at_ms = leaves_at == INT64_MAX ? -1 : leaves_at;
+    s->status_spare = spare;
     s->status_evictable = slot_idle(s) && !s->terms.pin;
     pthread_mutex_unlock(&c->lock);
     slot_files_free(old);

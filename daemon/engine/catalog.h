@@ -66,6 +66,7 @@ struct slot {
     struct model_status status;                     /* but for the times, which go on */
     int64_t status_used_at_ms, status_leaves_at_ms; /* −1: does not apply */
     bool status_evictable;
+    size_t status_spare; /* what it holds above its floor */
     char **status_files; /* NULL-terminated, while it is loaded: all parts */
 
     struct slot *next; /* in ENGINE's list */
@@ -90,6 +91,8 @@ char **slot_files(struct catalog *c, const struct slot *s);
 void slot_files_free(char **files); /* NULL is fine */
 /* What the ledger holds for a model that could leave now. */
 size_t slot_evictable_bytes(struct catalog *c, const struct slot *s);
+/* False when nothing of it is in memory, or it could leave; else what it holds, and of that could give. */
+bool slot_stays(struct catalog *c, const struct slot *s, size_t *ret_held, size_t *ret_spare);
 /* Size and time of the file, as soon as somebody has looked. */
 void slot_set_file(struct catalog *c, struct slot *s, size_t file_bytes, int64_t created_s);
 
@@ -102,6 +105,8 @@ void slot_publish(struct catalog *c, struct slot *s);
 bool slot_ready(const struct slot *s);
 /* Idle: in memory and nothing runs on it. */
 bool slot_idle(const struct slot *s);
+/* What it holds above its floor; 0 when it is not in memory. */
+size_t slot_spare_bytes(const struct slot *s);
 /* When it will leave by itself; INT64_MAX when it stays. */
 int64_t slot_leaves_at_ms(const struct slot *s);
 /* Is it idle, not pinned and not `but`? */

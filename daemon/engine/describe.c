@@ -1,5 +1,6 @@
 /* Plans and files as JSON; see describe.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/alloc.h"
 #include "common/json.h"
@@ -95,13 +96,31 @@ static json_t *plan_json(const struct job *j, const struct model_info *info,
     json_object_set_new(o, "accounts", accounts);
     json_object_set_new(o, "bytes_per_token", json_real(p->bytes_per_token));
     if (!p->fits)
-        json_object_set_new(o, "advice", json_string(p->advice));
+        json_object_set_new(o, "advice", json_text(p->advice, strlen(p->advice)));
     return o;
+}
+
+/* As a load would find it: those that stay give for a model that would not be there else. */
+static int plan_of(const struct engine *e, struct job *j, struct model *m,
+                   struct model_options *opt, struct model_plan *ret, struct err *err)
+{
+    size_t more = j->spare_bytes;
+    int r = budget_plan(&e->opt, m, opt, j->free_bytes, ret, err);
+
+    if (r < 0 || ret->fits || !more)
+        return r;
+    r = budget_least(&e->opt, m, opt, j->free_bytes, more, budget_fits, &more, err);
+    if (r >= 0) {
+        j->free_bytes += more;
+        r = budget_plan(&e->opt, m, opt, j->free_bytes, ret, err);
+    }
+    return r;
 }
 
 int describe_plan(struct engine *e, struct job *j, struct err *err)
 {
-    struct model_options opt = {.n_ctx = j->n_ctx, .n_batch = e->opt.n_batch, .n_out = 1};
+    struct model_options opt = {
+        .n_ctx = j->n_ctx, .n_batch = e->opt.n_batch, .n_out = 1, .others = &j->others};
     struct outlook *o;
     struct model_plan p;
     struct look l;
@@ -113,7 +132,7 @@ int describe_plan(struct engine *e, struct job *j, struct err *err)
     if (j->kv)
         opt.kv = names_kv_format(j->kv, NULL);
     model_info(l.model, &o->info);
-    r = budget_plan(&e->opt, l.model, &opt, j->free_bytes, &p, err);
+    r = plan_of(e, j, l.model, &opt, &p, err);
     if (r >= 0)
         r = model_work(l.model, &p, opt.kv, e->opt.backend_ops, e->opt.backend, &o->work, err);
     if (r >= 0) {

@@ -166,6 +166,14 @@ size_t budget_headroom(const struct model *m, size_t bytes);
  */
 int budget_plan(const struct engine_options *opt, struct model *m, struct model_options *o,
                 size_t bytes, struct model_plan *ret, struct err *err);
+/*
+ * Of `most` more bytes the least, within a hundredth, with which that plan is as wanted:
+ * 1.  0: not even with all of them.  ENGINE or IO.
+ */
+int budget_least(const struct engine_options *opt, struct model *m, struct model_options *o,
+                 size_t bytes, size_t most, bool (*wanted)(const struct model_plan *p),
+                 size_t *ret_more, struct err *err);
+bool budget_fits(const struct model_plan *p);
 /* What loaded models hold beyond their floors. */
 size_t budget_spare_bytes(const struct engine *e);
 /*
@@ -175,6 +183,8 @@ size_t budget_spare_bytes(const struct engine *e);
 size_t budget_cache_bytes(const struct engine *e);
 /* All that another model can be given: who may leave does, and who may not is cut to its floor. */
 size_t budget_obtainable_bytes(const struct engine *e, const struct slot *but);
+/* What another model cannot be given, and whose it is. */
+void budget_others(const struct engine *e, const struct slot *but, struct model_others *ret);
 /* Idle models first, then the one that works; returns what was freed. */
 size_t budget_shrink(struct engine *e, size_t bytes);
 size_t budget_shrink_caches(struct engine *e, size_t bytes);

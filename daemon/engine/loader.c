@@ -72,11 +72,6 @@ static bool good_enough(const struct model_plan *p)
            (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
 }
 
-static bool fits(const struct model_plan *p)
-{
-    return p->fits;
-}
-
 /* What others are asked to give back of, and how. */
 struct source {
     size_t (*bytes)(const struct engine *e);
@@ -91,24 +86,13 @@ static int ask_others(struct engine *e, struct model *m, struct model_options *o
                       const struct source *from, bool (*wanted)(const struct model_plan *p),
                       struct model_plan *p, struct err *err)
 {
-    size_t no = 0, yes = from->bytes(e), step = yes / 128 + 1;
-    struct model_plan with;
-    int r = yes ? plan(e, m, o, yes, &with, err) : 0;
+    size_t more;
+    int r = budget_least(&e->opt, m, o, ledger_free_bytes(e->opt.ledger, POOL_RAM), from->bytes(e),
+                         wanted, &more, err);
 
-    if (r < 0 || !yes || !wanted(&with))
+    if (r <= 0)
         return r;
-    while (yes - no > step) {
-        size_t half = no + (yes - no) / 2;
-
-        r = plan(e, m, o, half, &with, err);
-        if (r < 0)
-            return r;
-        if (wanted(&with))
-            yes = half;
-        else
-            no = half;
-    }
-    from->shrink(e, yes);
+    from->shrink(e, more);
     return plan(e, m, o, 0, p, err);
 }
 
@@ -118,8 +102,8 @@ static int ask_others(struct engine *e, struct model *m, struct model_options *o
  * slots; if that is not enough, idle models leave, least recently used first, until
  * it is.  Dense weights that stay would be read again for every token, so they are
  * asked last, for a model that would not be there at all.  No one gives back or
- * leaves in vain.  Fixes the context.  What does not fit in the end is refused by
- * model_load, which has the sum.
+ * leaves in vain.  Fixes the context.  What does not fit with all that there is to
+ * have is refused with that sum.
  */
 static int make_room(struct engine *e, struct slot *s, struct model *m, struct model_options *o,
                      struct err *err)
@@ -134,9 +118,9 @@ static int make_room(struct engine *e, struct slot *s, struct model *m, struct m
     if (r < 0 || good_enough(&p) || !most)
         goto out;
     r = plan(e, m, o, most, &best, err);
-    if (r < 0 || !best.fits)
-        goto out;
-    for (;;) {
+    if (r >= 0 && !best.fits)
+        return model_refuse(m, &best, err);
+    while (r >= 0) {
         r = ask_others(e, m, o, &caches, good_enough, &p, err);
         if (r < 0 || good_enough(&p) || !(victim = catalog_victim(&e->catalog, s)))
             break;
@@ -146,7 +130,7 @@ static int make_room(struct engine *e, struct slot *s, struct model *m, struct m
             break;
     }
     if (r >= 0 && !p.fits)
-        r = ask_others(e, m, o, &all, fits, &p, err);
+        r = ask_others(e, m, o, &all, budget_fits, &p, err);
 out:
     if (r >= 0 && p.fits)
         o->n_ctx = p.n_ctx;
@@ -158,13 +142,17 @@ static int read_model(struct engine *e, struct work *work, struct model *m, size
 {
     struct slot *s = work->slot;
     struct loading l = {.e = e, .work = work};
+    struct model_others others;
     struct model_options o = {.n_ctx = s->terms.n_ctx,
                               .n_batch = e->opt.n_batch,
                               .n_out = 1,
                               .kv = s->terms.kv,
+                              .others = &others,
                               .state_dir = e->opt.state_dir};
-    int r = make_room(e, s, m, &o, err);
+    int r;
 
+    budget_others(e, s, &others);
+    r = make_room(e, s, m, &o, err);
     if (r < 0)
         return r;
     r = model_load(m, &o, e->opt.ledger, e->opt.backend_ops, e->opt.backend, on_progress, &l,

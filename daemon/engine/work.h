@@ -16,6 +16,7 @@
 
 #include "common/mailbox.h"
 #include "daemon/engine/engine.h"
+#include "daemon/model/model.h"
 
 struct outlook;
 struct verify;
@@ -69,7 +70,9 @@ struct job {
     bool force;
     enum budget_force may_go; /* BUDGET */
     size_t ram_bytes;         /* BUDGET; PLAN: 0 means free_bytes */
-    size_t free_bytes;        /* PLAN: what the present budget has for it */
+    size_t free_bytes;        /* PLAN: what the present budget has for it … */
+    size_t spare_bytes; /* … and what those that stay would give for it to be there at all */
+    struct model_others others;
     struct bench_spec bench;
     struct outlook *outlook;  /* PLAN: what ENGINE needs to say how fast it will be */
     struct verify *verify;    /* VERIFY: how far it is */

@@ -6,6 +6,7 @@
  * context take at most a share of the budget.
  */
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,32 +100,151 @@ static int choose_ctx(struct fit *f, bool *ret_capped, struct err *err)
     return r;
 }
 
-static int give_advice(const struct fit *f, struct model_plan *p, struct err *err)
+/* The floor, which has the shortest chunk. */
+static int least(const struct fit *f, size_t *ret, struct err *err)
 {
-    char need[24], have[24];
+    struct fit shortest = *f;
+    struct sizes s = {0};
+    int r;
+
+    if (!f->m->arch->encoder)
+        shortest.o.n_batch = MIN(f->o.n_batch, BATCH_LEAST);
+    r = sizes_at(&shortest, f->o.n_ctx, SIZE_MAX, &s, err);
+    *ret = r < 0 ? 0 : s.floor;
+    return r;
+}
+
+/* -- advice -------------------------------------------------------------------------------- */
+
+void model_others_add(struct model_others *o, const char *name, size_t held, size_t gives)
+{
+    struct model_other x = {.held = held, .gives = gives};
+    unsigned at = o->n;
+
+    snprintf(x.name, sizeof x.name, "%s", name);
+    while (at && o->list[at - 1].gives < gives)
+        at--;
+    if (at == MODEL_OTHERS_MAX)
+        return;
+    o->n = MIN(o->n + 1, (unsigned)MODEL_OTHERS_MAX);
+    memmove(o->list + at + 1, o->list + at, (o->n - at - 1) * sizeof x);
+    o->list[at] = x;
+}
+
+/* One more way out; left out where it would not be told whole. */
+static void __attribute__((format(printf, 2, 3)))
+add_way(struct model_plan *p, const char *fmt, ...)
+{
+    size_t at = strlen(p->advice), room = sizeof p->advice - at;
+    int n = snprintf(p->advice + at, room, "%s", at ? "; " : "");
+    va_list ap;
+
+    va_start(ap, fmt);
+    n += vsnprintf(p->advice + at + n, room - MIN(room, (size_t)n), fmt, ap);
+    va_end(ap);
+    if ((size_t)n >= room)
+        p->advice[at] = '\0';
+}
+
+static int advise_ctx(const struct fit *f, struct model_plan *p, struct err *err)
+{
+    char need[24];
     struct sizes s;
     size_t n_ctx;
     int r = largest_ctx(f, MIN(p->n_ctx, f->m->hp.n_ctx_train), false, &n_ctx, err);
 
-    if (r < 0)
-        return r;
-    if (n_ctx && n_ctx < p->n_ctx) {
+    if (r >= 0 && n_ctx && n_ctx < p->n_ctx) {
         r = sizes_at(f, n_ctx, f->bytes, &s, err);
+        if (r >= 0)
+            add_way(p, "--ctx %zu would need %s", n_ctx,
+                    units_format_size(s.floor, need, sizeof need));
+    }
+    return r;
+}
+
+/* The widest cache of those that are narrower and do. */
+static int advise_kv(const struct fit *f, struct model_plan *p, struct err *err)
+{
+    static const enum format_id narrower[] = {FORMAT_q8_0, FORMAT_q4_0};
+    struct fit other = *f;
+    char need[24];
+
+    for (size_t i = 0; i < ARRAY_LEN(narrower); i++) {
+        const struct format *kv = format_of(narrower[i]);
+        size_t floor;
+        int r;
+
+        other.o.kv = kv;
+        if (format_row_bytes(kv, 32) >= format_row_bytes(f->o.kv, 32) ||
+            model_options_check(f->m, &other.o, &other.o, NULL) < 0)
+            continue;
+        r = least(&other, &floor, err);
         if (r < 0)
             return r;
-        snprintf(p->advice, sizeof p->advice,
-                 "--ctx %zu would need %s; all of %zu needs a budget of %s", n_ctx,
-                 units_format_size(s.floor, need, sizeof need), p->n_ctx,
-                 units_format_size(p->floor, have, sizeof have));
-        return 0;
+        if (floor <= f->bytes) {
+            add_way(p, "--kv %s would need %s", kv->name,
+                    units_format_size(floor, need, sizeof need));
+            break;
+        }
     }
-    snprintf(p->advice, sizeof p->advice,
-             "a budget of %s would do, with weights read again for every token; with %s all of it "
-             "would be resident",
-             units_format_size(p->floor, need, sizeof need),
-             units_format_size(p->all, have, sizeof have));
     return 0;
 }
+
+/* The model whose unloading does and takes no more away than that, or as few of them as it takes. */
+static void advise_unload(const struct fit *f, struct model_plan *p)
+{
+    const struct model_others *o = f->o.others;
+    size_t missing = p->floor - MIN(p->floor, f->bytes), gives = 0, held = 0;
+    char names[2 * sizeof o->list[0].name + 16], size[24];
+    unsigned n = 0;
+
+    if (!o || !o->n)
+        return;
+    for (unsigned i = o->n; i-- > 0;)
+        if (o->list[i].gives >= missing) {
+            add_way(p, "unloading '%s', which holds %s, would do", o->list[i].name,
+                    units_format_size(o->list[i].held, size, sizeof size));
+            return;
+        }
+    for (; n < o->n && gives < missing; n++) {
+        gives += o->list[n].gives;
+        held += o->list[n].held;
+    }
+    if (gives < missing)
+        return;
+    if (n == 2)
+        snprintf(names, sizeof names, "'%s' and '%s'", o->list[0].name, o->list[1].name);
+    else
+        snprintf(names, sizeof names, "'%s' and %u others", o->list[0].name, n - 1);
+    add_way(p, "unloading %s, which hold %s, would do", names,
+            units_format_size(held, size, sizeof size));
+}
+
+/* What would help: less of a context, a narrower cache of it, another model's place, a budget. */
+static int give_advice(const struct fit *f, struct model_plan *p, struct err *err)
+{
+    size_t others = f->o.others ? f->o.others->bytes : 0;
+    char need[24], all[24];
+    int r = advise_ctx(f, p, err);
+
+    if (r >= 0)
+        r = advise_kv(f, p, err);
+    if (r < 0)
+        return r;
+    advise_unload(f, p);
+    units_format_size(p->floor + others, need, sizeof need);
+    units_format_size(p->all + others, all, sizeof all);
+    if (*p->advice)
+        add_way(p, "a budget of %s would do as it is", need);
+    else
+        add_way(p,
+                "a budget of %s would do, with weights read again for every token; with %s all of "
+                "it would be resident",
+                need, all);
+    return 0;
+}
+
+/* -- the plan ------------------------------------------------------------------------------ */
 
 /* Read for one token: every matrix but the token table (one row of it), experts by the share that is used. */
 static double bytes_per_token(const struct model *m, const struct model_options *opt,
@@ -146,20 +266,6 @@ static double bytes_per_token(const struct model *m, const struct model_options 
         sum += share * (double)m->bound[i]->bytes;
     }
     return sum + (double)model_kv_bytes_per_token(m, opt->kv) * (double)opt->n_ctx / 2;
-}
-
-/* The floor, which has the shortest chunk. */
-static int least(const struct fit *f, size_t *ret, struct err *err)
-{
-    struct fit shortest = *f;
-    struct sizes s = {0};
-    int r;
-
-    if (!f->m->arch->encoder)
-        shortest.o.n_batch = MIN(f->o.n_batch, BATCH_LEAST);
-    r = sizes_at(&shortest, f->o.n_ctx, SIZE_MAX, &s, err);
-    *ret = r < 0 ? 0 : s.floor;
-    return r;
 }
 
 /*

@@ -14,20 +14,21 @@ static const char *called(const struct model *m)
     return m->known_as ? m->known_as : m->name;
 }
 
-static int refuse(const struct model *m, const struct model_plan *p, struct err *err)
+int model_refuse(const struct model *m, const struct model_plan *p, struct err *err)
 {
     char need[24], have[24], weights[24], kv[24], scratch[24];
     struct str data = {0};
     int r;
 
-    r = err_set(
-        err, ERR_NOMEM,
-        "'%s' needs %s (weights %s, kv %s, scratch %s) at a context of %zu, and %s are free; %s",
-        called(m), units_format_size(p->peak, need, sizeof need),
-        units_format_size(p->account[ACCOUNT_WEIGHTS], weights, sizeof weights),
-        units_format_size(p->account[ACCOUNT_KV], kv, sizeof kv),
-        units_format_size(p->account[ACCOUNT_SCRATCH], scratch, sizeof scratch), p->n_ctx,
-        units_format_size(p->free_bytes, have, sizeof have), p->advice);
+    r = err_set(err, ERR_NOMEM,
+                "'%.100s' needs %s (weights %s, kv %s, scratch %s) at a context of %zu, and %s can "
+                "be free; "
+                "%s",
+                called(m), units_format_size(p->peak, need, sizeof need),
+                units_format_size(p->account[ACCOUNT_WEIGHTS], weights, sizeof weights),
+                units_format_size(p->account[ACCOUNT_KV], kv, sizeof kv),
+                units_format_size(p->account[ACCOUNT_SCRATCH], scratch, sizeof scratch), p->n_ctx,
+                units_format_size(p->free_bytes, have, sizeof have), p->advice);
     if (!err)
         return r;
     str_addf(&data, "{\"pool\":\"ram\",\"free\":%zu,\"wanted\":%zu,\"ctx\":%zu,\"accounts\":{",
@@ -135,7 +136,7 @@ int model_load(struct model *m, const struct model_options *opt, struct ledger *
     if (r < 0)
         return r;
     if (!plan.fits)
-        return refuse(m, &plan, err);
+        return model_refuse(m, &plan, err);
     o = *opt;
     o.n_ctx = plan.n_ctx;
     o.n_batch = plan.n_batch;

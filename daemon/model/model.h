@@ -31,6 +31,19 @@
 
 struct model;
 
+/* Who else is in the budget and stays there, for the advice of a plan that does not fit. */
+#define MODEL_OTHERS_MAX 4
+
+struct model_others {
+    size_t bytes; /* of the budget, that a model cannot be given */
+    struct model_other {
+        char name[128];
+        size_t held,
+            gives; /* what it holds; what its unloading would give beyond what counts as free */
+    } list[MODEL_OTHERS_MAX]; /* those that would give most, first */
+    unsigned n;
+};
+
 struct model_options {
     size_t n_ctx; /* 0: the file's training context, capped by what the budget can hold */
     size_t
@@ -39,6 +52,7 @@ struct model_options {
     const struct format *kv;            /* f16 (NULL), q8_0, q4_0, f32 */
     const char *state_dir;              /* where figures of drives are kept; NULL: none are */
     size_t bytes;                       /* all that it may hold; 0: what the budget has free */
+    const struct model_others *others;  /* NULL: none */
     const struct reader_faults *faults; /* its weights are read by this instead; tests */
 };
 
@@ -78,7 +92,7 @@ struct model_plan {
     struct placement placement;
     size_t free_bytes; /* of the budget that was given */
     bool fits;
-    char advice[256]; /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
+    char advice[288]; /* when it does not: what would help ("--ctx 2048 would need 310.0 MiB") */
     double expert_bytes_per_token; /* of these, by experts that a router chooses */
     double bytes_per_token; /* weights and KV read for one token of decode at half the context */
 };
@@ -145,6 +159,11 @@ int model_work(const struct model *m, const struct model_plan *p, const struct f
                const struct backend_ops *ops, struct backend *be, struct model_work *ret,
                struct err *err);
 
+/* Adds one to those that stay. */
+void model_others_add(struct model_others *o, const char *name, size_t held, size_t gives);
+
+/* Of a plan that does not fit: ERR_NOMEM with its sum and advice. */
+int model_refuse(const struct model *m, const struct model_plan *p, struct err *err);
 /* Refused (ERR_NOMEM with the plan's sum and advice) before anything is read when it does not fit. */
 int model_load(struct model *m, const struct model_options *opt, struct ledger *l,
                const struct backend_ops *ops, struct backend *be, residency_progress_fn *progress,

@@ -83,6 +83,39 @@ for pin in (True, False):
     check(set(now) == {"moe"} and now["moe"]["charged_bytes"] == before["charged_bytes"] and
           now["moe"]["stage"] == before["stage"], "and took nothing", now)
 
+# What would help is told: who stays and holds it, a narrower cache of the context, a budget that counts the others.
+def mib(text, before):
+    """the bytes that a sentence names behind some words"""
+    n, unit = text.split(before)[1].split()[:2]
+    return float(n) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit.strip(",;")]
+
+held = beside("moe", 2 << 20, pin=True)
+for m in (c.call("model.load", target="slow", ctx=4096)["error"]["message"],
+          c.call("model.plan", target="slow", ctx=4096)["result"]["advice"]):
+    check("unloading 'moe'" not in m, "what would not do is not advised", m)
+    needs = mib(m, "a budget of ")
+rpc("budget.set", ram=int(needs - (1 << 20)))
+said = c.call("model.load", target="slow", ctx=4096)["error"]["message"]
+plan = c.call("model.plan", target="slow", ctx=4096)["result"]
+check(not plan["fits"], "plan says what load says", plan)
+for m in (said, plan["advice"]):
+    check("unloading 'moe', which holds" in m, "whose unloading would do", m)
+    check("--kv q8_0 would need" in m and "--ctx" in m, "a narrower cache, and a shorter one", m)
+    check(abs(mib(m, "a budget of ") - needs) < 1 << 20, "the same budget", m, needs)
+print("note:", said)
+rpc("budget.set", ram=int(needs + (1 << 20)))
+plan = c.call("model.plan", target="slow", ctx=4096)["result"]
+check(plan["fits"], "with that budget plan says it fits", plan)
+check("result" in c.call("model.load", target="slow", ctx=4096), "and it does")
+check(set(models()) == {"moe", "slow"}, "beside the other", set(models()))
+rpc("model.unload", name="slow")
+rpc("budget.set", ram=int(needs - (1 << 20)))
+check("result" in c.call("model.load", target="slow", ctx=4096, kv="q8_0"), "the narrower cache would do, too")
+rpc("model.unload", name="slow")
+rpc("model.unload", name="moe")
+check("result" in c.call("model.load", target="slow", ctx=4096), "or the place of the other")
+rpc("model.unload", name="slow")
+
 # The bytes of a request, too, are a cache's before a model leaves.
 rpc("budget.set", ram=PLENTY)
 load("moe")

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
+#include "common/units.h"
 #include "daemon/model/model_priv.h"
 #include "tests/unit/model/tiny.h"
 
@@ -179,6 +180,54 @@ START_TEST(without_a_context_the_largest_that_fits_is_taken_and_said)
     ck_assert_uint_eq(p.n_ctx, 256);
     ck_assert(!p.fits);
     ck_assert_ptr_nonnull(strstr(p.advice, "a budget of"));
+    model_close(m);
+}
+END_TEST
+
+/* Advice is as good as its word: what it names is tried. */
+START_TEST(a_plan_that_does_not_fit_says_which_cache_whose_place_or_what_budget_would_do)
+{
+    struct tiny_model o = {.family = "llama", .n_layers = 6};
+    struct model *m = tiny_must_open(&o);
+    struct model_options wide = {.n_ctx = 2048, .kv = format_of(FORMAT_f32)}, q8 = wide, q4 = wide;
+    struct model_others others = {.bytes = 100 << 20};
+    size_t full = plan_of(m, &wide, SIZE_MAX).floor, floor_q8, floor_q4;
+    char want[64], size[24];
+    struct model_plan p;
+
+    q8.kv = format_of(FORMAT_q8_0);
+    q4.kv = format_of(FORMAT_q4_0);
+    floor_q8 = plan_of(m, &q8, SIZE_MAX).floor;
+    floor_q4 = plan_of(m, &q4, SIZE_MAX).floor;
+    model_others_add(&others, "small", 3 << 20, 1);
+    model_others_add(&others, "large", 9 << 20, full);
+    model_others_add(&others, "right", 5 << 20, full - floor_q8);
+    wide.others = &others;
+    p = plan_of(m, &wide, floor_q8);
+    snprintf(want, sizeof want, "--kv q8_0 would need %s",
+             units_format_size(floor_q8, size, sizeof size));
+    ck_assert_msg(strstr(p.advice, want) != NULL, "%s", p.advice);
+    ck_assert_msg(strstr(p.advice, "unloading 'right', which holds 5.00 MiB") != NULL, "%s",
+                  p.advice);
+    snprintf(want, sizeof want, "a budget of %s would do",
+             units_format_size(full + others.bytes, size, sizeof size));
+    ck_assert_msg(strstr(p.advice, want) != NULL, "%s", p.advice);
+    p = plan_of(m, &wide, floor_q8 - 1);
+    ck_assert_ptr_null(strstr(p.advice, "q8_0"));
+    ck_assert_ptr_nonnull(strstr(p.advice, "--kv q4_0 would need"));
+    ck_assert_ptr_nonnull(strstr(p.advice, "unloading 'large'"));
+    /* Two where one is not enough; nobody where all are not. */
+    others.list[0].gives = full - floor_q4;
+    others.list[1].gives = floor_q4 - 1;
+    p = plan_of(m, &wide, 1);
+    ck_assert_msg(strstr(p.advice, "unloading 'large' and 'right', which hold 14.0 MiB") != NULL,
+                  "%s", p.advice);
+    others.list[1].gives = others.list[2].gives = 0;
+    p = plan_of(m, &wide, 1);
+    ck_assert_ptr_null(strstr(p.advice, "unloading"));
+    /* One that is narrow already has nothing to hear of caches. */
+    p = plan_of(m, &q4, floor_q4 - 1);
+    ck_assert_ptr_null(strstr(p.advice, "--kv"));
     model_close(m);
 }
 END_TEST
@@ -357,6 +406,8 @@ TCase *tcase_model_load(void)
     tcase_add_loop_test(tc, all_of_it_is_resident_as_soon_as_that_fits_and_not_one_byte_before, 0,
                         2);
     tcase_add_test(tc, without_a_context_the_largest_that_fits_is_taken_and_said);
+    tcase_add_test(tc,
+                   a_plan_that_does_not_fit_says_which_cache_whose_place_or_what_budget_would_do);
     tcase_add_test(tc, where_weights_stream_a_chunk_that_nobody_set_is_longer_for_a_small_share);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_the_next_load_works);
     tcase_add_test(tc, a_cancelled_load_leaves_nothing_and_says_so);
