@@ -168,6 +168,7 @@ static size_t shrink(struct engine *e, size_t bytes, size_t (*part)(const struct
 {
     size_t freed = 0;
 
+    e->worker.taken = true;
     for (int idle = 1; idle >= 0; idle--)
         for (struct slot *s; freed < bytes && (s = giver(e, idle, part));) {
             size_t n = shrink_one(e, s, MIN(bytes - freed, part(s)));
@@ -189,23 +190,38 @@ size_t budget_shrink_caches(struct engine *e, size_t bytes)
     return shrink(e, bytes, spare_cache);
 }
 
-/* The one that works, else the one used last, takes what is free. */
-void budget_grow(struct engine *e)
+/* Has a the better claim to what is free?  The one that works, then the one used last. */
+static bool comes_before(const struct slot *a, const struct slot *b)
+{
+    if ((a->users > 0) != (b->users > 0))
+        return a->users > 0;
+    return a->used_at_us > b->used_at_us;
+}
+
+/* The loaded model with the best claim after that of `last`; NULL: after nobody's. */
+static struct slot *next_claim(const struct engine *e, const struct slot *last)
 {
     struct slot *best = NULL;
-    size_t bytes, headroom;
 
     for (struct slot *s = e->catalog.first; s; s = s->next)
-        if (s->model && (!best || (s->users > 0) > (best->users > 0) ||
-                         ((s->users > 0) == (best->users > 0) && s->used_at_us > best->used_at_us)))
+        if (s->model && (!last || comes_before(last, s)) && (!best || comes_before(s, best)))
             best = s;
+    return best;
+}
+
+void budget_grow(struct engine *e)
+{
     budget_tell_spare(e); /* a model may have left */
-    if (!best)
-        return;
-    bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
-    headroom = budget_headroom(best->model, ledger_budget(e->opt.ledger, POOL_RAM));
-    if (bytes <= headroom)
-        return;
-    model_resize(best->model, model_held_bytes(best->model) + bytes - headroom, NULL);
-    publish(e, best);
+    for (struct slot *s = NULL; (s = next_claim(e, s));) {
+        size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
+        size_t headroom = budget_headroom(s->model, ledger_budget(e->opt.ledger, POOL_RAM));
+
+        if (bytes <= headroom)
+            return;
+        model_resize(s->model, model_held_bytes(s->model) + bytes - headroom, NULL);
+        publish(e, s);
+        /* What is on its way home is not charged for yet: nobody else may count on it. */
+        if (residency_streams(model_weights(s->model)))
+            return;
+    }
 }

@@ -41,6 +41,8 @@ struct worker {
     struct rates rates;
     struct work *running; /* NULL: none */
     struct job *budget;   /* waits for what runs to end; NULL: none */
+    bool taken;           /* from models, for a request or a load, and not given back yet */
+    int64_t ended_ms;     /* the last work */
     bool stop;
 };
 
@@ -188,7 +190,11 @@ void budget_others(const struct engine *e, const struct slot *but, struct model_
 /* Idle models first, then the one that works; returns what was freed. */
 size_t budget_shrink(struct engine *e, size_t bytes);
 size_t budget_shrink_caches(struct engine *e, size_t bytes);
-/* There is more than before: a model that is not all resident may take it. */
+/*
+ * There is more than before: models that are not all resident may take it.  Nothing
+ * is read for that here: slots fill as they are missed, dense weights come home
+ * between the layers of what runs.
+ */
 void budget_grow(struct engine *e);
 /* For LOOP to see. */
 void budget_tell_spare(struct engine *e);

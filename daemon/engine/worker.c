@@ -13,6 +13,9 @@
 #include "common/units.h"
 #include "daemon/engine/run.h"
 
+/* Nothing to do for so long is the end of a run of requests. */
+#define QUIET_MS 1000
+
 void worker_alive(struct engine *e)
 {
     atomic_store_explicit(&e->stat_alive_ms, clock_ms(), memory_order_relaxed);
@@ -339,12 +342,31 @@ static void run_work(struct engine *e, struct work *w)
     default: bench_run(e, job_of(w)); break;
     }
     e->worker.running = NULL;
+    e->worker.ended_ms = clock_ms();
     jobs_budget_resume(e);
     budget_tell_spare(e);
     reader_sample_rss(e); /* work changes it most: who looks next sees what is now */
 }
 
 /* -- the thread ---------------------------------------------------------------------------------- */
+
+/*
+ * What was taken for a request comes back when it is over, but not between two of
+ * somebody who asks one thing after another: each would take it again.  Returns
+ * when to look again.
+ */
+static int64_t give_back(struct engine *e)
+{
+    int64_t at_ms = e->worker.ended_ms + QUIET_MS;
+
+    if (!e->worker.taken)
+        return INT64_MAX;
+    if (clock_ms() < at_ms)
+        return at_ms;
+    e->worker.taken = false;
+    budget_grow(e);
+    return INT64_MAX;
+}
 
 static void wait_for_work(struct engine *e, int64_t until_ms)
 {
@@ -387,7 +409,7 @@ void *worker_thread(void *engine)
         if (w)
             run_work(e, w);
         else
-            wait_for_work(e, next_ms);
+            wait_for_work(e, MIN(next_ms, give_back(e)));
     }
     stop(e);
     return NULL;

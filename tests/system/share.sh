@@ -1,6 +1,6 @@
 #!/bin/bash
 # A model that does not fit beside others: caches shrink, then idle models leave, and weights of those that stay come
-# last; never in vain.  ps tells what has been given back.
+# last; never in vain.  ps tells what has been given back, and it returns.
 # shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
@@ -125,5 +125,23 @@ rpc("budget.set", ram=held + (64 << 10))
 check(answer("tiny") == tiny_says, "a request finds room")
 now = models()
 check(set(now) == {"moe", "tiny"} and now["tiny"]["stage"] == "whole", "and nobody leaves for it", now)
+
+# … and come back to it when nothing is asked any more, also where another was used last.
+for others in ((), ("tiny",)):
+    rpc("budget.set", ram=PLENTY)
+    for name in models():
+        rpc("model.unload", name=name)
+    for name in others:
+        load(name, pin=True)
+    rpc("budget.set", ram=sum(used().values()) + moe_floor + (moe - moe_floor) * 7 // 10)
+    before = load("moe")["result"]
+    check(before["stage"] == "whole" and before["charged_bytes"] < moe, "what it was loaded with is a part", before, moe)
+    asked = (*others, "moe")[0]
+    m = c.call("generate", model=asked, prompt="x " * 400000, max_tokens=1)
+    check("error" in m, "a text that is too long", m.get("result"))
+    log = open(f"{T}/log").read()
+    check("model gives back memory model='moe'" in log.split("loaded model model='moe'")[-1], "had moe give back", asked)
+    wait_for("what was taken to come back", lambda: models()["moe"]["stage"] == "whole")
+    check(models()["moe"]["charged_bytes"] >= before["charged_bytes"] - (1 << 20), "all of it", models()["moe"], before)
 P
 finish
