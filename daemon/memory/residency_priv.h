@@ -119,6 +119,9 @@ struct choice {
     bool failed;
 };
 
+/* What a larger budget brings. */
+enum growth { GROWTH_WEIGHTS, GROWTH_RING, GROWTH_SLOTS, GROWTH_COUNT };
+
 /* What the cliff guard sees of a token. */
 struct cliff {
     struct guard guard;
@@ -167,9 +170,10 @@ struct residency {
     struct region dense, slots, landing, rows;
     struct warm *warm; /* touches dense and slots ahead, as far as p wants them; may be NULL */
     size_t charged[ACCOUNT_COUNT];
-    size_t want_dropped; /* less than p.n_dropped while dense weights come back … */
-    size_t want_depth;   /* … and then the ring may be so deep … */
-    size_t want_slots;   /* … and the slots so many */
+    size_t want_dropped;       /* less than p.n_dropped while dense weights come back … */
+    size_t want_depth;         /* … and then the ring may be so deep … */
+    size_t want_slots;         /* … and the slots so many */
+    int stopped[GROWTH_COUNT]; /* by this error, as has been said; 0: by none */
 
     struct reader *reader; /* NULL: nothing streams */
     struct ring ring;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "common/alloc.h"
+#include "common/log.h"
 #include "common/thread.h"
 #include "common/units.h"
 #include "daemon/memory/residency_priv.h"
@@ -34,6 +35,26 @@ size_t residency_floor_bytes(struct residency *r)
     residency_seal(r);
     placement_choose_cut(&r->in, 0, r->p.tables, &p);
     return MIN(p.total_bytes, residency_held_bytes(r));
+}
+
+/*
+ * What grows is nobody's request, so no answer tells that it did not.  A cause is
+ * said once, and again only when growing has worked in between: every budget that
+ * changes tries anew.
+ */
+static void stopped(struct residency *r, enum growth what, int rc, const struct err *err)
+{
+    static const char *const messages[GROWTH_COUNT] = {
+        [GROWTH_WEIGHTS] = "dense weights go on streaming instead of coming home",
+        [GROWTH_RING] = "the ring of dense weights is no deeper",
+        [GROWTH_SLOTS] = "experts have no more slots",
+    };
+
+    if (r->stopped[what] == rc)
+        return;
+    r->stopped[what] = rc;
+    if (rc < 0)
+        log_warning(messages[what], "model=%s reason=\"%s\"", r->who, err->text);
 }
 
 /* The account holds exactly that from now on; giving back cannot fail. */
@@ -131,10 +152,17 @@ static void add_up(struct residency *r)
 /* Another ring; a flatter one, should there be no room for that depth. */
 static void make_ring(struct residency *r, size_t depth)
 {
+    struct err err = {0};
+    int rc;
+
     size_ring(r, depth);
     ring_close(r);
     r->closed = true;
-    if (residency_reopen_ring(r, NULL) < 0 && r->p.ring_depth > PLACEMENT_DEPTH_MIN) {
+    rc = residency_reopen_ring(r, &err);
+    if (r->p.ring_depth >
+        PLACEMENT_DEPTH_MIN) /* without the least the next batch fails, and tells */
+        stopped(r, GROWTH_RING, rc, &err);
+    if (rc < 0 && r->p.ring_depth > PLACEMENT_DEPTH_MIN) {
         size_ring(r, PLACEMENT_DEPTH_MIN);
         residency_reopen_ring(r, NULL);
     }
@@ -144,6 +172,8 @@ static void make_ring(struct residency *r, size_t depth)
 static int shrink(struct residency *r, const struct placement *to, struct err *err)
 {
     size_t depth = to->ring_depth;
+    struct err full = {0};
+    int rc;
 
     r->closed = true;
     if (r->reader)
@@ -157,7 +187,9 @@ static int shrink(struct residency *r, const struct placement *to, struct err *e
         ring_close(r);
     add_up(r);
     hold(r, ACCOUNT_WEIGHTS, r->p.dense_bytes, NULL);
-    if (hold(r, ACCOUNT_CACHE, r->p.slots_bytes, NULL) < 0) {
+    rc = hold(r, ACCOUNT_CACHE, r->p.slots_bytes, &full);
+    if (rc < 0) {
+        stopped(r, GROWTH_SLOTS, rc, &full);
         cut_slots(r, 0);
         add_up(r);
     }
@@ -168,8 +200,14 @@ static int shrink(struct residency *r, const struct placement *to, struct err *e
 static void grow_slots(struct residency *r, size_t n_slots)
 {
     size_t bytes = placement_slots_bytes(&r->in, n_slots);
+    struct err err = {0};
+    int rc;
 
-    if (n_slots <= r->p.n_slots || hold(r, ACCOUNT_CACHE, bytes, NULL) < 0)
+    if (n_slots <= r->p.n_slots)
+        return;
+    rc = hold(r, ACCOUNT_CACHE, bytes, &err);
+    stopped(r, GROWTH_SLOTS, rc, &err);
+    if (rc < 0)
         return;
     experts_grow(r, n_slots);
     r->p.n_slots = n_slots;
@@ -178,16 +216,16 @@ static void grow_slots(struct residency *r, size_t n_slots)
     add_up(r);
 }
 
-static int bring_home(struct residency *r)
+static int bring_home(struct residency *r, struct err *err)
 {
     size_t k = r->p.n_dropped - 1, staging = stream_staging_bytes(r->drops[k].bytes);
-    int rc = residency_charge(r, ACCOUNT_STAGING, staging, NULL);
+    int rc = residency_charge(r, ACCOUNT_STAGING, staging, err);
 
     if (rc < 0)
         return rc;
-    rc = residency_charge(r, ACCOUNT_WEIGHTS, r->drops[k].home_bytes, NULL);
+    rc = residency_charge(r, ACCOUNT_WEIGHTS, r->drops[k].home_bytes, err);
     if (rc >= 0) {
-        rc = residency_read_home(r, r->drop_items[k], NULL);
+        rc = residency_read_home(r, r->drop_items[k], err);
         if (rc < 0) { /* some of it may have come */
             size_t at = r->items[r->drop_items[k]].at;
 
@@ -218,9 +256,10 @@ static size_t rest_bytes(const struct residency *r)
 
 /*
  * The last few on their way home need more beside the ring than the budget has, and
- * less than the ring does: so it makes room, and all of them come at once.
+ * less than the ring does: so it makes room, and all of them come at once.  -ERR_NOMEM
+ * with *err as it was: that would not do either.
  */
-static int bring_rest(struct residency *r)
+static int bring_rest(struct residency *r, struct err *err)
 {
     size_t ring = r->p.ring_depth * r->p.ring_slot_bytes;
     struct placement before = r->p;
@@ -231,7 +270,7 @@ static int bring_rest(struct residency *r)
     ring_close(r);
     residency_uncharge(r, ACCOUNT_STAGING, ring);
     while (rc >= 0 && r->p.n_dropped > r->want_dropped)
-        rc = bring_home(r);
+        rc = bring_home(r, err);
     if (rc < 0) { /* what came leaves again, or there would be no room for a ring */
         cut_dense(r, &before);
         hold(r, ACCOUNT_WEIGHTS, r->p.dense_bytes, NULL);
@@ -242,6 +281,7 @@ static int bring_rest(struct residency *r)
 void residency_grow(struct residency *r)
 {
     size_t bytes = 0;
+    struct err err = {0};
     bool arrived;
     int rc = 0;
 
@@ -249,10 +289,11 @@ void residency_grow(struct residency *r)
     ring_forget(r);
     while (rc >= 0 && r->p.n_dropped > r->want_dropped && bytes < GROW_BYTES) {
         bytes += r->drops[r->p.n_dropped - 1].home_bytes;
-        rc = bring_home(r);
+        rc = bring_home(r, &err);
     }
     if (rc == -ERR_NOMEM)
-        rc = bring_rest(r);
+        rc = bring_rest(r, &err);
+    stopped(r, GROWTH_WEIGHTS, MIN(rc, 0), &err);
     if (rc < 0)
         r->want_dropped = r->p.n_dropped;
     if (!r->p.n_dropped)

@@ -1,7 +1,10 @@
 /* A budget that changes while a model runs: kept at every step, as good in the end as a load, right bytes all the while. */
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "daemon/memory/stream.h"
 #include "tests/support/faulty.h"
@@ -72,6 +75,112 @@ START_TEST(a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_ar
         residency_destroy(r);
     }
     ck_assert(halfway);
+}
+END_TEST
+
+static int read_end, saved;
+
+static void catch_lines(void)
+{
+    int ends[2];
+
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    saved = dup(STDERR_FILENO);
+    ck_assert_int_eq(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    close(ends[1]);
+    read_end = ends[0];
+}
+
+/* Since the last look. */
+static size_t lines_with(const char *part)
+{
+    static char text[65536];
+    ssize_t n = read(read_end, text, sizeof text - 1);
+    size_t found = 0;
+
+    text[n > 0 ? n : 0] = '\0';
+    for (const char *at = text; (at = strstr(at, part)); at++)
+        found++;
+    return found;
+}
+
+static void let_lines_go(void)
+{
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    close(read_end);
+}
+
+/* One try to get from the floor to that many bytes, of which the first read or all charges fail. */
+static void try_to_grow(struct residency *r, struct faulty *f, size_t bytes)
+{
+    struct err err = {0};
+
+    ck_assert_int_eq(residency_resize(r, residency_floor_bytes(r), &err), 0);
+    rig_must_walk(r, 0, 1);
+    ck_assert_int_eq(residency_resize(r, bytes, &err), 0);
+    if (f)
+        f->fail_at = f->n_reads;
+    else
+        ledger_refuse_after(rig.ledger, 0);
+    residency_between(r, &err);
+    if (f)
+        f->fail_at = -1;
+    ledger_refuse_after(rig.ledger, -1);
+    for (size_t token = 0; token < 3; token++)
+        rig_must_walk(r, token, 1);
+}
+
+START_TEST(what_keeps_a_model_from_growing_is_said_once_for_each_cause)
+{
+    static const char failed[] =
+        "go on streaming instead of coming home model=test reason=\"reading tensor";
+    static const char refused[] = "instead of coming home model=test reason=\"test needs";
+    struct faulty f = {.fail_at = -1, .errnum = EIO};
+    struct reader_faults engine = {.pread = faulty_pread, .arg = &f};
+    struct residency *r = rig_make(&engine);
+    struct placement p;
+    struct err err = {0};
+
+    residency_plan(r, SIZE_MAX, &p);
+    ck_assert_int_eq(rig_load(r, rig_floor(r), &err), 0);
+    catch_lines();
+    for (int i = 0; i < 3; i++)
+        try_to_grow(r, &f, p.total_bytes);
+    ck_assert_uint_eq(lines_with(failed), 1);
+    for (int i = 0; i < 3; i++)
+        try_to_grow(r, NULL, p.total_bytes);
+    ck_assert_uint_eq(lines_with(refused), 1);
+    /* what has worked since may fail anew */
+    ck_assert_int_eq(residency_resize(r, p.total_bytes, &err), 0);
+    for (size_t token = 0; token < 3; token++)
+        rig_must_walk(r, token, 1);
+    ck_assert_uint_eq(lines_with("coming home"), 0);
+    try_to_grow(r, NULL, p.total_bytes);
+    ck_assert_uint_eq(lines_with(refused), 1);
+    let_lines_go();
+    residency_destroy(r);
+}
+END_TEST
+
+START_TEST(slots_that_are_refused_are_told_once)
+{
+    struct residency *r = rig_make(NULL);
+    struct placement p;
+    struct err err = {0};
+
+    residency_plan(r, SIZE_MAX, &p);
+    ck_assert_int_eq(rig_load(r, p.total_bytes - p.slots_bytes / 2, &err), 0);
+    catch_lines();
+    for (int i = 0; i < 3; i++) {
+        ledger_refuse_after(rig.ledger, 0);
+        ck_assert_int_eq(residency_resize(r, p.total_bytes - p.slots_bytes / 4, &err), 0);
+        ledger_refuse_after(rig.ledger, -1);
+        rig_must_walk(r, 0, 1);
+    }
+    ck_assert_uint_eq(lines_with("experts have no more slots model=test"), 1);
+    let_lines_go();
+    residency_destroy(r);
 }
 END_TEST
 
@@ -201,6 +310,32 @@ START_TEST(a_ring_is_as_deep_again_as_a_load_would_make_it)
 }
 END_TEST
 
+START_TEST(a_ring_that_is_refused_its_depth_is_told_once_and_goes_on)
+{
+    struct residency *r = make_long();
+    struct placement deep = {0};
+    struct residency_stats s;
+    struct err err = {0};
+    size_t floor = rig_floor(r);
+
+    for (size_t bytes = floor; deep.ring_depth < PLACEMENT_DEPTH; bytes += 4096)
+        residency_plan(r, bytes, &deep);
+    ck_assert_int_eq(rig_load(r, floor, &err), 0);
+    residency_stats(r, &s);
+    ck_assert_uint_eq(deep.n_dropped, s.placement.n_dropped);
+    catch_lines();
+    for (int i = 0; i < 3; i++) {
+        ledger_refuse_after(rig.ledger, 0);
+        ck_assert_int_eq(residency_resize(r, deep.total_bytes, &err), 0);
+        ledger_refuse_after(rig.ledger, -1);
+        walk_long(r);
+    }
+    ck_assert_uint_eq(lines_with("the ring of dense weights is no deeper model=test"), 1);
+    let_lines_go();
+    residency_destroy(r);
+}
+END_TEST
+
 START_TEST(a_table_that_costs_few_slots_stays_until_it_does_not)
 {
     struct residency *r;
@@ -259,6 +394,9 @@ TCase *tcase_memory_resize(void)
     tcase_add_checked_fixture(tc, rig_set_up, rig_tear_down);
     tcase_add_loop_test(tc, a_budget_may_be_cut_and_raised_between_two_layers, 0, 2);
     tcase_add_test(tc, a_budget_that_is_cut_while_weights_come_home_is_kept_wherever_they_are);
+    tcase_add_test(tc, what_keeps_a_model_from_growing_is_said_once_for_each_cause);
+    tcase_add_test(tc, slots_that_are_refused_are_told_once);
+    tcase_add_test(tc, a_ring_that_is_refused_its_depth_is_told_once_and_goes_on);
     tcase_add_test(tc, weights_come_home_also_where_the_last_have_no_room_beside_the_ring);
     tcase_add_test(tc, a_ring_is_as_deep_again_as_a_load_would_make_it);
     tcase_add_test(tc, a_table_that_costs_few_slots_stays_until_it_does_not);
