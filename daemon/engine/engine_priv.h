@@ -36,13 +36,15 @@ struct rates {
 };
 
 /* ENGINE. */
+struct loading; /* loader.c */
 struct worker {
     struct queue queue;
     struct rates rates;
-    struct work *running; /* NULL: none */
-    struct job *budget;   /* waits for what runs to end; NULL: none */
-    bool taken;           /* from models, for a request or a load, and not given back yet */
-    int64_t ended_ms;     /* the last work */
+    struct work *running;    /* NULL: none */
+    struct loading *loading; /* of running, while weights are read; NULL: none */
+    struct job *budget;      /* wait for what runs to end or its load to break off, by work.next */
+    bool taken;              /* from models, for a request or a load, and not given back yet */
+    int64_t ended_ms;        /* the last work */
     bool stop;
 };
 
@@ -148,6 +150,12 @@ void worker_end_request(struct engine *e, struct task *t, const struct run *run,
 
 /* Makes the model of work->slot ready and counts a user; loads it, and lets idle ones leave, when it must. */
 int loader_take(struct engine *e, struct work *work, struct err *err);
+/* What the model that is being read holds; 0: none is. */
+size_t loader_held_bytes(const struct engine *e);
+/* In that many bytes, the least it could be read with instead; more than these: it could not. */
+size_t loader_least_bytes(const struct engine *e, size_t bytes);
+/* Breaks its reading off; it begins again when the budgets that wait are set. */
+void loader_begin_again(struct engine *e);
 /* The work is done with the model. */
 void loader_give_back(struct engine *e, struct work *work);
 void loader_unload(struct engine *e, struct slot *s, const char *why);
@@ -204,7 +212,7 @@ void budget_tell_spare(struct engine *e);
 void jobs_run_load(struct engine *e, struct job *take_job);
 void jobs_unload(struct letter *l, void *engine); /* deliver */
 void jobs_budget(struct letter *l, void *engine); /* deliver */
-/* What ran has ended: a budget that waits for that goes on. */
+/* What ran has ended, or a load was broken off: budgets that wait for that go on. */
 void jobs_budget_resume(struct engine *e);
 void jobs_cache(struct letter *l, void *engine); /* cache.c: deliver */
 void jobs_plan(struct letter *l, void *engine);  /* outlook.c: deliver */

@@ -158,10 +158,28 @@ static size_t make_idle_leave(struct engine *e, size_t to)
     return n;
 }
 
-static int below_floor(struct engine *e, size_t to, struct err *err)
+/* A model that is being read cannot be cut: what it holds, and the least to read it with instead. */
+struct reading {
+    size_t held, least; /* 0: nothing is being read */
+};
+
+static struct reading reading_below(const struct engine *e, const struct job *j)
 {
     size_t used = ledger_used(e->opt.ledger, POOL_RAM);
-    size_t floor = used - MIN(used, budget_spare_bytes(e));
+    size_t spare =
+        j->may_go == BUDGET_KEEP ? budget_spare_bytes(e) : budget_obtainable_bytes(e, NULL);
+    struct reading r = {.held = loader_held_bytes(e)};
+    size_t rest = used - MIN(used, r.held + spare);
+
+    if (r.held)
+        r.least = loader_least_bytes(e, j->ram_bytes - MIN(j->ram_bytes, rest));
+    return r;
+}
+
+static int below_floor(struct engine *e, size_t to, struct reading reading, struct err *err)
+{
+    size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+    size_t floor = used - MIN(used, budget_spare_bytes(e) + reading.held) + reading.least;
     char want[24], least[24];
 
     if (floor <= to)
@@ -208,40 +226,74 @@ static int lower(struct engine *e, size_t to, struct err *err)
 
         budget_shrink(e, used - MIN(used, to));
         r = ledger_set_budget(e->opt.ledger, POOL_RAM, to, err);
-        if (r == -ERR_CONFLICT && below_floor(e, to, err) < 0)
+        if (r == -ERR_CONFLICT && below_floor(e, to, (struct reading){0}, err) < 0)
             break;
     }
     return r;
+}
+
+/* What is being read is given up; the budget is set when it is gone, and then it is read anew. */
+static void read_anew(struct engine *e, struct job *j, size_t aim)
+{
+    size_t used = ledger_used(e->opt.ledger, POOL_RAM);
+
+    budget_shrink(e, used - MIN(used, aim));
+    e->worker.budget = j;
+    loader_begin_again(e);
+}
+
+static bool wait_behind(struct engine *e, struct job *j)
+{
+    struct work *w = e->worker.budget ? &e->worker.budget->work : NULL;
+
+    while (w && w->next)
+        w = w->next;
+    if (w)
+        w->next = &j->work;
+    return w != NULL;
 }
 
 void jobs_budget(struct letter *l, void *engine)
 {
     struct engine *e = engine;
     struct job *j = job_of((struct work *)l);
-    size_t n_unloaded = 0;
     struct err err;
-    int r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
+    int r;
 
+    if (wait_behind(e, j))
+        return;
+    r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
     if (r == -ERR_CONFLICT) {
+        struct reading reading = reading_below(e, j);
+        /* What may be used before what is being read has gone. */
+        size_t aim = j->ram_bytes + reading.held - MIN(j->ram_bytes + reading.held, reading.least);
+
         if (j->may_go != BUDGET_KEEP)
-            n_unloaded = make_idle_leave(e, j->ram_bytes);
-        r = below_floor(e, j->ram_bytes, &err);
+            j->n_unloaded += make_idle_leave(e, aim);
+        r = below_floor(e, j->ram_bytes, reading, &err);
         if (r < 0 && end_running(e, j))
             return;
+        if (r >= 0 && reading.held) {
+            read_anew(e, j, aim);
+            return;
+        }
         if (r >= 0)
             r = lower(e, j->ram_bytes, &err);
     }
     if (r < 0)
         fail(e, j, &err);
     else
-        jobs_budget_done(e, j, n_unloaded);
+        jobs_budget_done(e, j, j->n_unloaded);
 }
 
 void jobs_budget_resume(struct engine *e)
 {
-    struct job *j = e->worker.budget;
+    struct work *w = e->worker.budget ? &e->worker.budget->work : NULL, *next;
 
     e->worker.budget = NULL;
-    if (j)
-        jobs_budget(&j->work.letter, e);
+    for (; w; w = next) {
+        next = w->next;
+        w->next = NULL;
+        jobs_budget(&w->letter, e);
+    }
 }

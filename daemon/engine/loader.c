@@ -23,6 +23,9 @@
 struct loading {
     struct engine *e;
     struct work *work;
+    struct model *model;
+    size_t budget; /* when it began */
+    bool again;    /* it is broken off for a lower one */
     int64_t posted_ms;
 };
 
@@ -137,31 +140,88 @@ out:
     return r;
 }
 
-static int read_model(struct engine *e, struct work *work, struct model *m, size_t *ret_charged,
-                      struct err *err)
+static struct model_options options_of(const struct engine *e, const struct slot *s)
 {
-    struct slot *s = work->slot;
-    struct loading l = {.e = e, .work = work};
+    return (struct model_options){.n_ctx = s->terms.n_ctx,
+                                  .n_batch = e->opt.n_batch,
+                                  .n_out = 1,
+                                  .kv = s->terms.kv,
+                                  .state_dir = e->opt.state_dir};
+}
+
+static int read_model(struct loading *l, struct err *err)
+{
+    struct engine *e = l->e;
+    struct slot *s = l->work->slot;
+    struct model_options o = options_of(e, s);
     struct model_others others;
-    struct model_options o = {.n_ctx = s->terms.n_ctx,
-                              .n_batch = e->opt.n_batch,
-                              .n_out = 1,
-                              .kv = s->terms.kv,
-                              .others = &others,
-                              .state_dir = e->opt.state_dir};
     int r;
 
     budget_others(e, s, &others);
-    r = make_room(e, s, m, &o, err);
+    o.others = &others;
+    l->budget = ledger_budget(e->opt.ledger, POOL_RAM);
+    r = make_room(e, s, l->model, &o, err);
     if (r < 0)
         return r;
-    r = model_load(m, &o, e->opt.ledger, e->opt.backend_ops, e->opt.backend, on_progress, &l,
+    e->worker.loading = l;
+    r = model_load(l->model, &o, e->opt.ledger, e->opt.backend_ops, e->opt.backend, on_progress, l,
                    &s->cancel_load, err);
+    e->worker.loading = NULL;
     if (r < 0)
         return r;
-    model_set_tick(m, on_tick, e);
-    *ret_charged = model_held_bytes(m);
+    model_set_tick(l->model, on_tick, e);
+    s->charged_bytes = model_held_bytes(l->model);
     return 0;
+}
+
+size_t loader_held_bytes(const struct engine *e)
+{
+    return e->worker.loading ? model_held_bytes(e->worker.loading->model) : 0;
+}
+
+size_t loader_least_bytes(const struct engine *e, size_t bytes)
+{
+    const struct loading *l = e->worker.loading;
+    struct model_options o = options_of(e, l->work->slot);
+    struct model_plan p;
+    size_t least;
+
+    if (budget_plan(&e->opt, l->model, &o, bytes, &p, NULL) < 0)
+        return bytes + 1;
+    /* an eighth stays for requests where the context is what the rest can hold */
+    least = o.n_ctx ? p.floor : p.floor + p.floor / 7 + 1;
+    return p.fits ? MIN(least, bytes) : MAX(least, bytes + 1);
+}
+
+void loader_begin_again(struct engine *e)
+{
+    e->worker.loading->again = true;
+    atomic_store(&e->worker.loading->work->slot->cancel_load, true);
+}
+
+/*
+ * The budget was lowered while the model was being read, by breaking that off or
+ * before all of it was reserved: it is read into the lower one, if somebody still
+ * wants it.
+ */
+static bool goes_on(struct loading *l, int r)
+{
+    struct engine *e = l->e;
+    struct slot *s = l->work->slot;
+    bool cut = r == -ERR_NOMEM && ledger_budget(e->opt.ledger, POOL_RAM) < l->budget;
+
+    if (!(r == -ERR_CANCELLED && l->again) && !cut)
+        return false;
+    if (e->worker.stop || s->leaving ||
+        (work_cancelled(l->work) && !queue_wants(&e->worker.queue, s)))
+        return false;
+    l->again = false;
+    atomic_store(&s->cancel_load, false);
+    s->progress = s->progress_total = 0;
+    slot_publish(&e->catalog, s);
+    jobs_budget_resume(e);
+    log_info("load begins again in a lower budget", "model='%s'", s->name);
+    return true;
 }
 
 static int cancelled(const struct work *work, struct err *err)
@@ -194,24 +254,27 @@ static void name_model(const struct slot *s, struct err *why)
 static int load(struct engine *e, struct work *work, struct err *err)
 {
     struct slot *s = work->slot;
+    struct loading l = {.e = e, .work = work};
     int64_t began_ms = clock_ms();
     struct residency_stats loaded;
-    struct model *m = NULL;
     struct err why;
     int r;
 
     atomic_store(&s->cancel_load, false);
     s->progress = s->progress_total = 0;
     slot_set_state(&e->catalog, s, MODEL_LOADING);
-    r = model_open(s->path, &m, &why);
+    r = model_open(s->path, &l.model, &why);
     if (r < 0)
         name_model(s, &why);
     else
-        model_know_as(m, s->name);
-    if (r >= 0)
-        r = read_model(e, work, m, &s->charged_bytes, &why);
+        model_know_as(l.model, s->name);
+    if (r >= 0) {
+        do
+            r = read_model(&l, &why);
+        while (goes_on(&l, r));
+    }
     if (r < 0) {
-        model_close(m);
+        model_close(l.model);
         s->charged_bytes = 0;
         s->terms = s->configured;
         s->error = why;
@@ -225,8 +288,8 @@ static int load(struct engine *e, struct work *work, struct err *err)
             *err = why;
         return r;
     }
-    s->model = m;
-    model_residency(m, &loaded);
+    s->model = l.model;
+    model_residency(l.model, &loaded);
     s->loaded_as = loaded.placement;
     s->used_at_us = clock_us();
     s->keep_alive_ms = INT64_MIN;

@@ -70,6 +70,7 @@ struct job {
     bool force;
     enum budget_force may_go; /* BUDGET */
     size_t ram_bytes;         /* BUDGET; PLAN: 0 means free_bytes */
+    size_t n_unloaded;        /* BUDGET: models that have left for it */
     size_t free_bytes;        /* PLAN: what the present budget has for it … */
     size_t spare_bytes; /* … and what those that stay would give for it to be there at all */
     struct model_others others;

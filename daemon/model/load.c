@@ -171,7 +171,7 @@ static size_t fixed_bytes(const struct model *m)
 
 size_t model_held_bytes(const struct model *m)
 {
-    return m->loaded ? fixed_bytes(m) + residency_held_bytes(m->residency) : 0;
+    return fixed_bytes(m) + (m->residency ? residency_held_bytes(m->residency) : 0);
 }
 
 size_t model_floor_bytes(const struct model *m)

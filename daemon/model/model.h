@@ -174,7 +174,7 @@ size_t model_n_batch(const struct model *m);
 void model_residency(const struct model *m, struct residency_stats *ret);
 /* Its weights, for reports; NULL when it is not loaded. */
 struct residency *model_weights(struct model *m);
-/* Of a loaded model: what it holds in the ledger, and the least that it could. */
+/* What it holds in the ledger, also while it loads; of a loaded model, the least that it could. */
 size_t model_held_bytes(const struct model *m);
 size_t model_floor_bytes(const struct model *m);
 /*

@@ -37,8 +37,7 @@ static void set_stands(bool stands)
     gate.stands = stands;
 }
 
-static int gated_run(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
-                     void *scratch, struct err *err)
+static void pass_gate(void)
 {
     pthread_mutex_lock(&gate.lock);
     while (gate.held && !gate.pass) {
@@ -48,7 +47,19 @@ static int gated_run(struct backend *be, const struct op *ops, size_t n, const s
     set_stands(false);
     gate.pass = false;
     pthread_mutex_unlock(&gate.lock);
+}
+
+static int gated_run(struct backend *be, const struct op *ops, size_t n, const struct op_run *run,
+                     void *scratch, struct err *err)
+{
+    pass_gate();
     return gate.behind->run(be, ops, n, run, scratch, err);
+}
+
+static int gated_alloc(struct backend *be, size_t bytes, struct region *ret_region, struct err *err)
+{
+    pass_gate();
+    return gate.behind->alloc(be, bytes, ret_region, err);
 }
 
 static bool gate_stands(void)
@@ -56,7 +67,7 @@ static bool gate_stands(void)
     bool stands;
 
     pthread_mutex_lock(&gate.lock);
-    stands = gate.stands;
+    stands = gate.stands && !gate.pass; /* or it is about to go on */
     pthread_mutex_unlock(&gate.lock);
     return stands;
 }
@@ -87,6 +98,7 @@ static void gate_open(struct rig *r)
     gate.behind = r->cpu.ops;
     r->ops = *r->cpu.ops;
     r->ops.run = gated_run;
+    r->ops.alloc = gated_alloc;
 }
 
 void rig_hold(struct rig *r)
@@ -242,8 +254,11 @@ int rig_submit(struct rig *r, struct request *take, struct told *t, struct err *
     return engine_submit(r->e, take, on_event, t, &t->id, err);
 }
 
-/* One look at the engine's letters, or a short wait for one, and one step when it is held. */
-static void turn(struct rig *r, int64_t since_ms)
+/*
+ * One look at the engine's letters, or a short wait for one, and one step when it is held with no
+ * more than `most` bytes in the ledger; false: with more, and it stays there.
+ */
+static bool turn_below(struct rig *r, int64_t since_ms, size_t most)
 {
     struct pollfd p[] = {{.fd = engine_fd(r->e), .events = POLLIN},
                          {.fd = gate.fd, .events = POLLIN}};
@@ -254,8 +269,22 @@ static void turn(struct rig *r, int64_t since_ms)
     /* Asked first: what the engine has posted before it stood there is delivered before it goes on. */
     stood = gate_stands();
     engine_dispatch(r->e);
+    if (stood && ledger_used(r->ledger, POOL_RAM) > most)
+        return false;
     if (stood)
         gate_let_one_pass();
+    return true;
+}
+
+static void turn(struct rig *r, int64_t since_ms)
+{
+    turn_below(r, since_ms, SIZE_MAX);
+}
+
+void rig_go_on_until(struct rig *r, size_t bytes)
+{
+    for (int64_t began = clock_ms(); turn_below(r, began, bytes);)
+        continue;
 }
 
 void rig_wait(struct rig *r, struct told *t)

@@ -50,7 +50,7 @@ struct answer {
 
 struct rig {
     struct cpu_backend cpu;
-    struct backend_ops ops; /* the CPU's, with a gate in front of run() */
+    struct backend_ops ops; /* the CPU's, with a gate in front of run() and alloc() */
     struct ledger *ledger;
     struct engine *e;
     int fds[RIG_MAX_MODELS];
@@ -71,6 +71,8 @@ void rig_close(struct rig *r);
  */
 void rig_hold(struct rig *r);
 void rig_release(struct rig *r);
+/* Lets an engine that is held go on until more than these bytes are in the ledger. */
+void rig_go_on_until(struct rig *r, size_t bytes);
 
 struct request *rig_completion(const char *model, const char *prompt, int64_t max_tokens);
 struct request *rig_chat(const char *model, const char *text, int64_t max_tokens);

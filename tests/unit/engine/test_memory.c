@@ -1,8 +1,12 @@
 /* The ledger under the engine: refusals at every place, and a budget that changes while a token is made. */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/alloc.h"
+#include "daemon/model/model.h"
+#include "tests/support/tiny_model.h"
 #include "tests/unit/engine/rig.h"
 
 TCase *tcase_engine_memory(void);
@@ -209,6 +213,152 @@ START_TEST(force_unloads_nobody_when_it_would_not_be_enough)
 }
 END_TEST
 
+/* -- a budget that is cut while a model is being read ------------------------------------ */
+
+/* m0, and a model of more layers that can stream: all of it and the least, in bytes. */
+struct reading {
+    struct rig r;
+    int fd;
+    size_t all, floor;
+    struct answer load, budget;
+};
+
+static void open_reading(struct reading *t)
+{
+    static char name[] = "big";
+    struct tiny_model m = {.family = "llama", .seed = 3, .n_layers = 8, .n_ctx = 512};
+    struct engine_model_entry entry = {.name = name, .ttl_ms = -1, .n_ctx = 512};
+    struct model_options o = {.n_ctx = 512, .n_out = 1};
+    struct model_plan p;
+    struct model *big;
+    struct err err;
+
+    *t = (struct reading){0};
+    rig_open(&t->r, 1, 0, NULL);
+    t->fd = tiny_model_memfd(&m);
+    entry.path = gguf_writer_fd_path(t->fd);
+    ck_assert_int_eq(engine_know(t->r.e, &entry, &err), 0);
+    ck_assert_int_eq(model_open(entry.path, &big, &err), 0);
+    ck_assert_int_eq(model_plan(big, &o, t->r.cpu.ops, t->r.cpu.be, SIZE_MAX, &p, &err), 0);
+    model_close(big);
+    free(entry.path);
+    t->all = p.all;
+    t->floor = p.floor;
+    ck_assert_uint_lt(t->floor, t->all / 2);
+}
+
+static void close_reading(struct reading *t)
+{
+    answer_clear(&t->load);
+    answer_clear(&t->budget);
+    rig_close(&t->r);
+    close(t->fd);
+}
+
+/* The load stands where that many bytes are charged when the budget is set; both end. */
+static void cut_at(struct reading *t, size_t charged, size_t to, enum budget_force force)
+{
+    struct load_spec spec = {.target = "big", .ttl_ms = -1, .pin = -1};
+    struct job_sink sink = rig_sink(&t->r, &t->load);
+    struct err err;
+
+    rig_hold(&t->r);
+    ck_assert_int_gt(engine_load(t->r.e, &spec, &sink, &err), 0);
+    rig_go_on_until(&t->r, charged);
+    sink = rig_sink(&t->r, &t->budget);
+    ck_assert_msg(engine_set_budget(t->r.e, to, force, &sink, &err) > 0, "%s", err.text);
+    rig_release(&t->r);
+    rig_wait_job(&t->r, &t->budget);
+    rig_wait_job(&t->r, &t->load);
+}
+
+static void check_loaded_within(struct reading *t, size_t bytes)
+{
+    ck_assert_msg(!t->budget.failed, "%s", t->budget.error.text);
+    ck_assert_msg(!t->load.failed, "%s", t->load.error.text);
+    ck_assert_uint_eq(ledger_budget(t->r.ledger, POOL_RAM), bytes);
+    ck_assert_uint_le(ledger_used(t->r.ledger, POOL_RAM), bytes);
+    ck_assert_int_eq(rig_state(&t->r, "big"), MODEL_READY);
+}
+
+START_TEST(a_budget_cut_while_a_model_is_read_has_it_read_again_into_what_is_left)
+{
+    struct reading t;
+    size_t to;
+
+    open_reading(&t);
+    to = (t.floor + t.all) / 2;
+    cut_at(&t, to, to, BUDGET_KEEP);
+    check_loaded_within(&t, to);
+    ck_assert_uint_ge(rig_model_bytes(&t.r, "big"), t.floor / 2);
+    close_reading(&t);
+}
+END_TEST
+
+START_TEST(a_budget_cut_before_a_load_has_reserved_all_of_it_is_what_it_is_read_into)
+{
+    struct reading t;
+    size_t to;
+
+    open_reading(&t);
+    to = (t.floor + t.all) / 2;
+    cut_at(&t, 0, to, BUDGET_KEEP);
+    check_loaded_within(&t, to);
+    close_reading(&t);
+}
+END_TEST
+
+START_TEST(a_budget_below_the_floor_of_what_is_read_is_refused_and_it_is_read_on)
+{
+    struct reading t;
+    struct err err;
+
+    open_reading(&t);
+    ck_assert_int_eq(ledger_set_budget(t.r.ledger, POOL_RAM, 2 * t.all, &err), 0);
+    cut_at(&t, t.floor, t.floor - 1, BUDGET_IDLE);
+    ck_assert(t.budget.failed);
+    ck_assert_int_eq(t.budget.error.kind, ERR_CONFLICT);
+    ck_assert_ptr_nonnull(strstr(t.budget.error.text, "needs at least"));
+    ck_assert_msg(!t.load.failed, "%s", t.load.error.text);
+    ck_assert_uint_eq(ledger_budget(t.r.ledger, POOL_RAM), 2 * t.all);
+    ck_assert_uint_gt(rig_model_bytes(&t.r, "big"), t.all / 2);
+    close_reading(&t);
+}
+END_TEST
+
+START_TEST(an_idle_model_leaves_for_one_that_is_read_again_only_with_force)
+{
+    struct reading t;
+    struct err err;
+    size_t to, m0;
+
+    open_reading(&t);
+    rig_load(&t.r, "m0");
+    m0 = rig_model_bytes(&t.r, "m0");
+    to = t.floor + m0 / 2;
+    ck_assert_int_eq(ledger_set_budget(t.r.ledger, POOL_RAM, 2 * t.all + m0, &err), 0);
+    cut_at(&t, t.all / 2 + m0, to, BUDGET_IDLE);
+    check_loaded_within(&t, to);
+    ck_assert_int_eq(json_integer_value(json_object_get(t.budget.result, "unloaded")), 1);
+    ck_assert_int_eq(rig_state(&t.r, "m0"), MODEL_LISTED);
+    close_reading(&t);
+}
+END_TEST
+
+START_TEST(a_load_is_ended_for_a_budget_below_its_floor_when_that_is_asked)
+{
+    struct reading t;
+
+    open_reading(&t);
+    cut_at(&t, t.floor, t.floor / 2, BUDGET_RUNNING);
+    ck_assert_msg(!t.budget.failed, "%s", t.budget.error.text);
+    ck_assert_int_eq(t.load.error.kind, ERR_CANCELLED);
+    ck_assert_uint_eq(ledger_used(t.r.ledger, POOL_RAM), 0);
+    ck_assert_uint_eq(ledger_budget(t.r.ledger, POOL_RAM), t.floor / 2);
+    close_reading(&t);
+}
+END_TEST
+
 START_TEST(a_context_without_a_number_is_what_the_budget_can_hold)
 {
     static char name[] = "free";
@@ -269,6 +419,11 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for);
     tcase_add_test(tc, a_lower_budget_unloads_idle_models_only_with_force);
     tcase_add_test(tc, force_unloads_nobody_when_it_would_not_be_enough);
+    tcase_add_test(tc, a_budget_cut_while_a_model_is_read_has_it_read_again_into_what_is_left);
+    tcase_add_test(tc, a_budget_cut_before_a_load_has_reserved_all_of_it_is_what_it_is_read_into);
+    tcase_add_test(tc, a_budget_below_the_floor_of_what_is_read_is_refused_and_it_is_read_on);
+    tcase_add_test(tc, an_idle_model_leaves_for_one_that_is_read_again_only_with_force);
+    tcase_add_test(tc, a_load_is_ended_for_a_budget_below_its_floor_when_that_is_asked);
     tcase_add_test(tc, an_idle_model_leaves_for_a_request_of_another);
     tcase_add_test(tc, a_context_without_a_number_is_what_the_budget_can_hold);
     return tc;
