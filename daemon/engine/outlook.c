@@ -193,13 +193,15 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
 
 static int measure_drive(struct engine *e, int fd, struct machine *m)
 {
+    /* It reads no mail: a plan is a letter itself. */
+    struct calibrate_options o = {.state_dir = e->opt.state_dir};
     struct rates *k = &e->worker.rates;
     struct err err;
     int r;
 
     if (!may_measure(e, "the drive has", m))
         return -ERR_BUSY;
-    r = calibrate_within(e->opt.ledger, "the drive", fd, e->opt.state_dir, &k->drive, &err);
+    r = calibrate_within(e->opt.ledger, "the drive", fd, &o, &k->drive, &err);
     if (r == -ERR_NOMEM)
         no_room(m, "the drive", CALIBRATE_STAGING_LEAST);
     else if (r < 0)

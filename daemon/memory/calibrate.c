@@ -62,6 +62,7 @@ struct trial {
     uint64_t turn;     /* walks over the file, so that no range is read twice soon */
     size_t cell_bytes; /* a cell ends at the first of these two */
     int64_t cell_us;
+    const struct calibrate_options *options;
 };
 
 static double cpu_seconds(void)
@@ -123,6 +124,13 @@ static int landed(struct read *const *reads, unsigned n, size_t *ret_bytes, stru
     return 0;
 }
 
+static int go_on(const struct trial *t, struct err *err)
+{
+    if (!t->options->stop || !t->options->stop(t->options->stop_arg))
+        return 0;
+    return err_set(err, ERR_CANCELLED, "measuring the drive was broken off");
+}
+
 /*
  * Keeps depth reads in flight for a while.  A drive may tell of several at once,
  * so the clock runs from what has landed together to what has landed together.
@@ -138,8 +146,10 @@ static int run_cell(struct trial *t, size_t size, unsigned depth, bool buffered,
     int64_t t0 = 0, now = 0, end = clock_us() + t->cell_us;
     double cpu0 = 0;
     unsigned n = depth;
-    int rc = reader_create(&t->fd, 1, &options, &r, err);
+    int rc = go_on(t, err);
 
+    if (rc >= 0)
+        rc = reader_create(&t->fd, 1, &options, &r, err);
     if (rc < 0)
         return rc;
     for (unsigned i = 0; i < n; i++) {
@@ -346,7 +356,9 @@ static int measure_wait(struct trial *t, struct calibration *c, struct err *err)
     for (unsigned i = 0; i < DEPTH_MAX; i++)
         t->reads[i] = (struct read){.buffer = t->buffers + i * size, .capacity = size};
     do {
-        rc = run_burst(t, r, size, FEW, &few, err);
+        rc = go_on(t, err);
+        if (rc >= 0)
+            rc = run_burst(t, r, size, FEW, &few, err);
         if (rc >= 0)
             rc = run_burst(t, r, size, n_many, &many, err);
         /* n reads take what it takes to begin, and n times what each does */
@@ -482,7 +494,7 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
                     struct err *err)
 {
     struct calibration c = {0};
-    struct trial t = {.fd = fd};
+    struct trial t = {.fd = fd, .options = options};
     struct table table = {0};
     struct stat st;
     int r = name_drive(fd, &c, err);
@@ -523,22 +535,28 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
     return 0;
 }
 
-int calibrate_within(struct ledger *l, const char *who, int fd, const char *state_dir,
-                     struct calibration *ret, struct err *err)
+int calibrate_within(struct ledger *l, const char *who, int fd,
+                     const struct calibrate_options *options, struct calibration *ret,
+                     struct err *err)
 {
-    struct calibrate_options o = {
-        .state_dir = state_dir, .again = true, .staging_bytes = CALIBRATE_STAGING};
+    struct calibrate_options o = *options;
     int r;
 
-    if (calibrate_known(fd, state_dir, ret))
+    if (calibrate_known(fd, o.state_dir, ret))
         return 0;
+    o.again = true;
+    o.staging_bytes = CALIBRATE_STAGING;
     if (ledger_reserve(l, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes, who, NULL) < 0) {
         o.staging_bytes = CALIBRATE_STAGING_LEAST;
         r = ledger_reserve(l, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes, who, err);
         if (r < 0)
             return r;
     }
+    if (o.charged)
+        *o.charged += o.staging_bytes;
     r = calibrate_drive(fd, &o, ret, err);
+    if (o.charged)
+        *o.charged -= o.staging_bytes;
     ledger_release(l, POOL_RAM, ACCOUNT_STAGING, o.staging_bytes);
     return r;
 }

@@ -43,6 +43,11 @@ struct calibrate_options {
     size_t most_bytes;     /* 0: CALIBRATE_BYTES */
     int64_t most_ms;       /* 0: CALIBRATE_MS */
     size_t staging_bytes;  /* 0: CALIBRATE_STAGING_LEAST */
+    /* Asked between two cells, some tens of milliseconds apart; true breaks it off.  NULL: nobody is. */
+    bool (*stop)(void *arg);
+    void *stop_arg;
+    size_t
+        *charged; /* of calibrate_within: has its buffers in it while there are any; NULL: none */
 };
 
 #define CALIBRATE_SIZES  3
@@ -67,7 +72,10 @@ struct calibration {
 extern const size_t calibrate_sizes[CALIBRATE_SIZES];
 extern const unsigned calibrate_depths[CALIBRATE_DEPTHS];
 
-/* fd: the file to read.  ERR_IO when it cannot be read at all; a state folder that cannot be written is not an error. */
+/*
+ * fd: the file to read.  ERR_IO when it cannot be read at all, ERR_CANCELLED when it was
+ * broken off; a state folder that cannot be written is not an error.
+ */
 int calibrate_drive(int fd, const struct calibrate_options *options, struct calibration *ret,
                     struct err *err);
 
@@ -76,8 +84,9 @@ int calibrate_drive(int fd, const struct calibrate_options *options, struct cali
  * as staging for as long as it measures, CALIBRATE_STAGING or, where there is no
  * room for that, the least.  ERR_NOMEM: not even for those.
  */
-int calibrate_within(struct ledger *l, const char *who, int fd, const char *state_dir,
-                     struct calibration *ret, struct err *err);
+int calibrate_within(struct ledger *l, const char *who, int fd,
+                     const struct calibrate_options *options, struct calibration *ret,
+                     struct err *err);
 
 /*
  * Which of n ranges of a file is read at this turn: one far from those of the turns

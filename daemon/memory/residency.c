@@ -344,8 +344,10 @@ int residency_load(struct residency *r, residency_progress_fn *progress, void *a
     r->want_dropped = r->p.n_dropped;
     r->want_depth = r->p.ring_depth;
     r->whole = placement_is_whole(&r->p);
-    residency_know_drives(r, !r->whole); /* before what stays: the peak is then no higher */
-    rc = charge_placement(r, err);
+    /* before what stays: the peak is then no higher */
+    rc = residency_look_at_drives(r, progress, arg, cancel, err);
+    if (rc >= 0)
+        rc = charge_placement(r, err);
     if (rc >= 0 && r->p.total_bytes)
         rc = residency_charge(r, ACCOUNT_STAGING, staging, err);
     if (rc >= 0)

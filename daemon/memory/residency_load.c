@@ -92,6 +92,34 @@ static int note(void *arg, size_t bytes, struct err *err)
     return 0;
 }
 
+static size_t bytes_that_stay(const struct residency *r)
+{
+    size_t sum = 0;
+
+    for (size_t i = 0; i < r->n_items; i++)
+        if (stays(r, &r->items[i]))
+            sum += r->items[i].e.bytes;
+    return sum;
+}
+
+static bool is_cancelled(void *arg)
+{
+    return note(arg, 0, NULL) < 0;
+}
+
+int residency_look_at_drives(struct residency *r, residency_progress_fn *progress, void *arg,
+                             const _Atomic bool *cancel, struct err *err)
+{
+    struct load l = {
+        .r = r, .progress = progress, .arg = arg, .cancel = cancel, .total = bytes_that_stay(r)};
+    struct calibrate_options o = {.state_dir = r->state_dir,
+                                  .stop = is_cancelled,
+                                  .stop_arg = &l,
+                                  .charged = &r->charged[ACCOUNT_STAGING]};
+
+    return residency_know_drives(r, r->whole ? NULL : &o, err);
+}
+
 int residency_read_in(struct residency *r, residency_progress_fn *progress, void *arg,
                       const _Atomic bool *cancel, struct err *err)
 {

@@ -197,8 +197,9 @@ struct residency {
     uint64_t ring_bytes, ring_wait_us, rows_wait_us, uses, hits;
 };
 
-/* residency_drives.c: reads what is kept of them, or measures them where that is wanted */
-void residency_know_drives(struct residency *r, bool measured);
+/* residency_drives.c: reads what is kept of them, or measures them as options say; NULL: does not */
+int residency_know_drives(struct residency *r, const struct calibrate_options *measure,
+                          struct err *err);
 /* A reader of all parts, each read as its drive likes it. */
 int residency_open_reader(const struct residency *r, struct reader **ret, struct err *err);
 
@@ -223,7 +224,9 @@ void residency_grow(struct residency *r);
 /* The ring, where a change of the budget could not make it. */
 int residency_reopen_ring(struct residency *r, struct err *err);
 
-/* residency_load.c */
+/* residency_load.c: drives that something streams from are measured, and the caller is heard meanwhile */
+int residency_look_at_drives(struct residency *r, residency_progress_fn *progress, void *arg,
+                             const _Atomic bool *cancel, struct err *err);
 int residency_read_in(struct residency *r, residency_progress_fn *progress, void *arg,
                       const _Atomic bool *cancel, struct err *err);
 /* One dense extent to its home; stream_staging_bytes of it are reserved, and the reader is idle. */

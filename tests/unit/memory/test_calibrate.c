@@ -219,6 +219,37 @@ START_TEST(what_a_small_file_says_is_used_but_not_kept)
 }
 END_TEST
 
+static bool stop_at_zero(void *arg)
+{
+    int *left = arg;
+
+    return (*left)-- == 0;
+}
+
+/* Everywhere: in the table, in the chosen window, in bursts. */
+START_TEST(measuring_is_broken_off_between_any_two_cells_and_nothing_is_kept)
+{
+    struct calibrate_options o = {.state_dir = state_dir, .most_ms = 60, .stop = stop_at_zero};
+    struct calibration c;
+    struct err err = {0};
+    int left, n = 0, r;
+
+    do {
+        left = n;
+        o.stop_arg = &left;
+        r = calibrate_drive(fd, &o, &c, &err);
+        if (r < 0) {
+            char *path = kept();
+
+            ck_assert_int_eq(r, -ERR_CANCELLED);
+            ck_assert_ptr_null(path);
+            n += 1 + n / 2; /* some of them */
+        }
+    } while (r < 0);
+    ck_assert_int_gt(n, 20);
+}
+END_TEST
+
 START_TEST(a_state_folder_that_cannot_be_written_is_no_error)
 {
     free(state_dir);
@@ -253,6 +284,7 @@ TCase *tcase_memory_calibrate(void)
     tcase_add_test(
         tc, what_was_measured_long_ago_is_measured_anew_and_without_measuring_it_is_not_known);
     tcase_add_test(tc, what_a_small_file_says_is_used_but_not_kept);
+    tcase_add_test(tc, measuring_is_broken_off_between_any_two_cells_and_nothing_is_kept);
     tcase_add_test(tc, a_state_folder_that_cannot_be_written_is_no_error);
     tcase_add_test(tc, an_empty_file_and_no_file_are_errors);
     return tc;

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "common/alloc.h"
+#include "daemon/memory/calibrate.h"
 #include "daemon/memory/guard.h"
 #include "tests/support/faulty.h"
+#include "tests/support/scratch.h"
 #include "tests/unit/memory/rig.h"
 
 TCase *tcase_memory_streaming(void);
@@ -74,6 +76,40 @@ START_TEST(a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_r
         residency_destroy(r);
         ck_assert_uint_eq(ledger_used(rig.ledger, POOL_RAM), 0);
     }
+}
+END_TEST
+
+static _Atomic bool cancel;
+
+static void cancel_it(void *arg, size_t done, size_t total)
+{
+    size_t *held = arg;
+
+    ck_assert_uint_le(done, total);
+    ck_assert_uint_gt(total, 0);
+    *held = ledger_used(rig.ledger, POOL_RAM);
+    cancel = true;
+}
+
+/* The first time that it is told of anything it measures, and has nothing but buffers. */
+START_TEST(a_load_is_cancelled_while_it_measures_the_drive)
+{
+    struct residency *r = rig_make(NULL);
+    struct placement p;
+    struct err err = {0};
+    size_t held = 0;
+
+    residency_set_state_dir(r, scratch_make());
+    residency_plan(r, rig_floor(r), &p);
+    residency_set_placement(r, &p);
+    cancel = false;
+    ck_assert_int_eq(residency_load(r, cancel_it, &held, &cancel, &err), -ERR_CANCELLED);
+    ck_assert(held == CALIBRATE_STAGING || held == CALIBRATE_STAGING_LEAST);
+    ck_assert_uint_eq(ledger_used(rig.ledger, POOL_RAM), 0);
+    ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
+    rig_must_walk(r, 0, 1);
+    residency_destroy(r);
+    ck_assert_int_eq(scratch_remove(), 0);
 }
 END_TEST
 
@@ -541,6 +577,7 @@ TCase *tcase_memory_streaming(void)
     tcase_add_checked_fixture(tc, rig_set_up, rig_tear_down);
     tcase_add_loop_test(tc, every_budget_from_the_floor_up_gives_the_right_bytes_and_is_kept, 0, 2);
     tcase_add_test(tc, a_read_that_fails_names_its_tensor_fails_once_and_the_next_token_is_right);
+    tcase_add_test(tc, a_load_is_cancelled_while_it_measures_the_drive);
     tcase_add_test(tc, a_row_that_comes_again_is_not_read_again);
     tcase_add_test(tc, every_charge_refused_in_turn_leaves_nothing_and_a_later_load_works);
     tcase_add_test(tc, what_is_chosen_while_all_is_there_is_noted_and_a_cut_keeps_it);
