@@ -15,28 +15,14 @@
 void look_close(struct look *l)
 {
     model_close(l->model);
-    ledger_release(l->ledger, POOL_RAM, ACCOUNT_TEXT, l->charged);
 }
 
 int look_open(const struct engine *e, const struct job *j, struct look *ret, struct err *err)
 {
-    struct look l = {.ledger = e->opt.ledger};
-    const struct tokenizer *tok;
-    size_t bytes;
-    int r = model_open(j->target, &l.model, err);
+    const struct model_room room = {.ledger = e->opt.ledger, .who = "looking at a model file"};
 
-    if (r < 0)
-        return r;
-    tok = model_tokenizer(l.model);
-    bytes = gguf_memory_bytes(model_gguf(l.model)) + (tok ? tokenizer_memory_bytes(tok) : 0);
-    r = ledger_reserve(l.ledger, POOL_RAM, ACCOUNT_TEXT, bytes, "looking at a model file", err);
-    if (r < 0) {
-        model_close(l.model);
-        return r;
-    }
-    l.charged = bytes;
-    *ret = l;
-    return 0;
+    *ret = (struct look){.ledger = e->opt.ledger};
+    return model_open_within(j->target, &room, &ret->model, err);
 }
 
 static json_t *size_value(size_t n)

@@ -19,7 +19,6 @@ struct model;
 struct look {
     struct model *model;
     struct ledger *ledger;
-    size_t charged;
 };
 
 int look_open(const struct engine *e, const struct job *j, struct look *ret, struct err *err);

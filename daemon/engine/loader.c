@@ -66,6 +66,7 @@ static void on_tick(void *arg)
 static int plan(const struct engine *e, struct model *m, struct model_options *o, size_t more,
                 struct model_plan *ret, struct err *err)
 {
+    more += model_held_bytes(m); /* its text */
     return budget_plan(&e->opt, m, o, ledger_free_bytes(e->opt.ledger, POOL_RAM) + more, ret, err);
 }
 
@@ -251,6 +252,39 @@ static void name_model(const struct slot *s, struct err *why)
     memcpy(why->text, text, sizeof text);
 }
 
+/* What is spare first; and an idle model leaves only where that is enough. */
+static bool make_room_for_text(void *arg, size_t bytes)
+{
+    struct engine *e = arg;
+    struct slot *victim;
+
+    if (budget_shrink(e, bytes) >= bytes)
+        return true;
+    victim = catalog_victim(&e->catalog, NULL);
+    if (!victim ||
+        ledger_free_bytes(e->opt.ledger, POOL_RAM) + catalog_evictable_bytes(&e->catalog, NULL) <
+            bytes)
+        return false;
+    loader_unload(e, victim, "another model needs its memory");
+    return true;
+}
+
+static int open_model(struct loading *l, struct err *err)
+{
+    const struct slot *s = l->work->slot;
+    char who[160];
+    struct model_room room = {l->e->opt.ledger, who, make_room_for_text, l->e};
+    int r;
+
+    snprintf(who, sizeof who, "model '%.128s'", s->name);
+    r = model_open_within(s->path, &room, &l->model, err);
+    if (r < 0)
+        name_model(s, err);
+    else
+        model_know_as(l->model, s->name);
+    return r;
+}
+
 static int load(struct engine *e, struct work *work, struct err *err)
 {
     struct slot *s = work->slot;
@@ -263,11 +297,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
     atomic_store(&s->cancel_load, false);
     s->progress = s->progress_total = 0;
     slot_set_state(&e->catalog, s, MODEL_LOADING);
-    r = model_open(s->path, &l.model, &why);
-    if (r < 0)
-        name_model(s, &why);
-    else
-        model_know_as(l.model, s->name);
+    r = open_model(&l, &why);
     if (r >= 0) {
         do
             r = read_model(&l, &why);

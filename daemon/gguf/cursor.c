@@ -19,7 +19,12 @@ struct gguf_store_block {
     _Alignas(16) unsigned char bytes[];
 };
 
-void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align)
+int gguf_store_ask(const struct gguf_store *s, size_t bytes, struct err *err)
+{
+    return s->room.reserve ? s->room.reserve(s->room.arg, bytes, err) : 0;
+}
+
+void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align, struct err *err)
 {
     struct gguf_store_block *b = s->blocks;
     size_t at = b ? (b->used + align - 1) / align * align : 0;
@@ -28,6 +33,8 @@ void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align)
         size_t cap = MAX(bytes, STORE_BLOCK_BYTES);
 
         /* A large thing gets a block of its own behind the first, which stays open for small ones. */
+        if (gguf_store_ask(s, sizeof *b + cap, err) < 0)
+            return NULL;
         b = xmalloc(sizeof *b + cap);
         b->cap = cap;
         b->used = 0;
@@ -198,7 +205,9 @@ int gguf_cursor_string(struct gguf_cursor *c, struct gguf_store *s, uint64_t max
         return gguf_cursor_fail(c, err, ERR_FORMAT,
                                 "has %s of %" PRIu64 " bytes; the format allows %" PRIu64, what,
                                 len, max);
-    p = gguf_store_alloc(s, (size_t)len, 1);
+    p = gguf_store_alloc(s, (size_t)len, 1, err);
+    if (!p)
+        return -ERR_NOMEM;
     r = gguf_cursor_read(c, p, (size_t)len, err);
     if (r < 0)
         return r;

@@ -59,8 +59,21 @@ struct gguf_tensor {
     uint64_t bytes;   /* true size */
 };
 
+/*
+ * Whom to ask before memory is taken that grows with the file; what is refused ends
+ * the reading with that error.  What was asked for is never less than what was taken,
+ * and may be more (gguf_memory_bytes).
+ */
+struct gguf_room {
+    int (*reserve)(void *arg, size_t bytes, struct err *err);
+    void *arg;
+};
+
 /* Opens path; when it is the first part of a split, all parts. */
 int gguf_open(const char *path, struct gguf **ret_file, struct err *err);
+/* room: NULL: nobody is asked. */
+int gguf_open_within(const char *path, const struct gguf_room *room, struct gguf **ret_file,
+                     struct err *err);
 void gguf_close(struct gguf *g);
 
 const char *gguf_path(const struct gguf *g, unsigned part);

@@ -33,10 +33,13 @@
 struct gguf_store {
     struct gguf_store_block *blocks;
     size_t bytes;
+    struct gguf_room room; /* reserve NULL: none */
 };
 
-void *gguf_store_alloc(struct gguf_store *s, size_t bytes,
-                       size_t align); /* never NULL, also for 0 */
+/* NULL: there was no room, and err says so; never for 0. */
+void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align, struct err *err);
+/* For what lies outside the store. */
+int gguf_store_ask(const struct gguf_store *s, size_t bytes, struct err *err);
 void gguf_store_clear(struct gguf_store *s);
 
 struct gguf_cursor {

@@ -79,8 +79,10 @@ static int check_bools(const struct gguf_cursor *c, const struct gguf_value *v, 
 static int read_strings(struct gguf_cursor *c, struct gguf_store *s, struct gguf_value *v,
                         struct err *err)
 {
-    struct view *strings = gguf_store_alloc(s, v->n * sizeof *strings, _Alignof(struct view));
+    struct view *strings = gguf_store_alloc(s, v->n * sizeof *strings, _Alignof(struct view), err);
 
+    if (!strings)
+        return -ERR_NOMEM;
     for (size_t i = 0; i < v->n; i++) {
         int r = gguf_cursor_string(c, s, UINT64_MAX, "a string", &strings[i], err);
 
@@ -95,8 +97,8 @@ static int read_numbers(struct gguf_cursor *c, struct gguf_store *s, struct gguf
                         struct err *err)
 {
     size_t bytes = v->n * gguf_type_bytes(v->elem_type);
-    void *data = gguf_store_alloc(s, bytes, 8);
-    int r = gguf_cursor_read(c, data, bytes, err);
+    void *data = gguf_store_alloc(s, bytes, 8, err);
+    int r = data ? gguf_cursor_read(c, data, bytes, err) : -ERR_NOMEM;
 
     if (r < 0)
         return r;

@@ -78,6 +78,17 @@ static char *part_path(const char *first, unsigned i, unsigned count)
     return xasprintf("%.*s-%05u-of-%05u.gguf", stem_len(first, count), first, i + 1, count);
 }
 
+/* A table entry of map.h: key, its copy's header, slot at half load. */
+#define ENTRY_BYTES ((size_t)96)
+
+/* Entries of both tables, and of the directory's array, which grows by halves and once is two. */
+static size_t entries_bytes(const struct gguf_head *h)
+{
+    return (size_t)h->n_values * (sizeof(struct gguf_value) + ENTRY_BYTES) +
+           (size_t)h->n_tensors * (3 * sizeof(struct gguf_tensor) + ENTRY_BYTES) +
+           16 * sizeof(struct gguf_tensor);
+}
+
 /* Reads part i, which is open: its metadata into ret_table, its directory onto the others. */
 static int read_part(struct gguf *g, unsigned i, struct gguf_table *ret_table,
                      struct split_keys *ret_keys, struct err *err)
@@ -90,6 +101,7 @@ static int read_part(struct gguf *g, unsigned i, struct gguf_table *ret_table,
 
     gguf_cursor_init(c, p->path, p->fd, p->bytes);
     if ((r = gguf_read_head(c, &h, err)) < 0 ||
+        (r = gguf_store_ask(&g->store, entries_bytes(&h), err)) < 0 ||
         (r = gguf_read_table(c, &h, &g->store, &t, err)) < 0 ||
         (r = read_split_keys(&t, ret_keys, err)) < 0 ||
         (r = gguf_read_directory(c, &h, &t, &g->store, i, p->bytes, &g->dir, err)) < 0)
@@ -185,10 +197,18 @@ static int open_rest(struct gguf *g, const struct split_keys *first, struct err 
 
 int gguf_open(const char *path, struct gguf **ret_file, struct err *err)
 {
+    return gguf_open_within(path, NULL, ret_file, err);
+}
+
+int gguf_open_within(const char *path, const struct gguf_room *room, struct gguf **ret_file,
+                     struct err *err)
+{
     struct gguf *g = XNEW(struct gguf);
     struct split_keys keys = {0};
     int r;
 
+    if (room)
+        g->store.room = *room;
     g->parts = XNEW(struct gguf_part);
     r = open_part(path, &g->parts[0], err);
     if (r < 0)
@@ -198,6 +218,7 @@ int gguf_open(const char *path, struct gguf **ret_file, struct err *err)
         goto out;
     if (r > 0 && (r = open_rest(g, &keys, err)) < 0)
         goto out;
+    g->store.room = (struct gguf_room){0};
     *ret_file = g;
     g = NULL;
 out:
@@ -251,11 +272,8 @@ unsigned gguf_version(const struct gguf *g)
 
 size_t gguf_memory_bytes(const struct gguf *g)
 {
-    /* A table entry of map.h: key, its copy's header, slot at half load. */
-    const size_t entry_bytes = 96;
-
     return sizeof *g + g->store.bytes + g->n_parts * sizeof *g->parts +
-           g->table.n * (sizeof *g->table.values + entry_bytes) + g->dir.n * entry_bytes +
+           g->table.n * (sizeof *g->table.values + ENTRY_BYTES) + g->dir.n * ENTRY_BYTES +
            g->dir.cap * sizeof *g->dir.tensors;
 }
 

@@ -244,9 +244,20 @@ static int bind_one(struct model *m, const struct tensor_row *row, int layer, st
     return 0;
 }
 
+static size_t n_weights(const struct model *m)
+{
+    return (size_t)(m->hp.n_layers + 1) * TENSOR_COUNT * PART_COUNT;
+}
+
+size_t model_bind_bytes(const struct model *m)
+{
+    /* a list that grows by halves, and is twice there while it does */
+    return n_weights(m) * sizeof *m->weights + (3 * gguf_n_tensors(m->g) + 16) * sizeof *m->bound;
+}
+
 int model_bind(struct model *m, struct err *err)
 {
-    m->n_weights = (size_t)(m->hp.n_layers + 1) * TENSOR_COUNT * PART_COUNT;
+    m->n_weights = n_weights(m);
     m->weights = XNEW_ARRAY(struct graph_weight, m->n_weights);
     find_routers(m);
     for (size_t i = 0; i < m->arch->n_tensors; i++) {

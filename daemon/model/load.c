@@ -51,23 +51,26 @@ void model_unload(struct model *m)
         m->place.ops->free(m->place.be, &m->scratch);
     if (m->scratch_charged)
         ledger_release(m->ledger, POOL_RAM, ACCOUNT_SCRATCH, m->scratch_charged);
-    if (m->text_charged)
+    if (m->text_charged && !m->room.ledger) {
         ledger_release(m->ledger, POOL_RAM, ACCOUNT_TEXT, m->text_charged);
+        m->text_charged = 0;
+    }
     m->sequence = NULL;
     m->residency = NULL;
     m->program = NULL;
     m->scratch = (struct region){0};
-    m->scratch_charged = m->text_charged = m->kv_charged = 0;
+    m->scratch_charged = m->kv_charged = 0;
     m->loaded = false;
 }
 
 static int reserve(struct model *m, const struct sizes *s, const char *who, struct err *err)
 {
-    int r = ledger_reserve(m->ledger, POOL_RAM, ACCOUNT_TEXT, s->account[ACCOUNT_TEXT], who, err);
+    size_t text = m->room.ledger ? 0 : s->account[ACCOUNT_TEXT];
+    int r = text ? ledger_reserve(m->ledger, POOL_RAM, ACCOUNT_TEXT, text, who, err) : 0;
 
     if (r < 0)
         return r;
-    m->text_charged = s->account[ACCOUNT_TEXT];
+    m->text_charged += text;
     r = ledger_reserve(m->ledger, POOL_RAM, ACCOUNT_SCRATCH, s->account[ACCOUNT_SCRATCH], who, err);
     if (r >= 0)
         m->scratch_charged = s->account[ACCOUNT_SCRATCH];
@@ -124,7 +127,7 @@ int model_load(struct model *m, const struct model_options *opt, struct ledger *
 {
     struct model_options o;
     struct model_plan plan;
-    size_t bytes = ledger_free_bytes(l, POOL_RAM);
+    size_t bytes = ledger_free_bytes(l, POOL_RAM) + m->text_charged;
     int r;
 
     thread_assert(THREAD_ENGINE);

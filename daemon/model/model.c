@@ -47,11 +47,46 @@ static int read_arch(struct model *m, struct err *err)
     return r;
 }
 
-static int read_text(struct model *m, struct err *err)
+/* reserve of a gguf_room */
+static int charge(void *arg, size_t bytes, struct err *err)
+{
+    struct model *m = arg;
+    int r;
+
+    do
+        r = ledger_reserve(m->room.ledger, POOL_RAM, ACCOUNT_TEXT, bytes, m->room_who, err);
+    while (r == -ERR_NOMEM && m->room.make && m->room.make(m->room.arg, bytes));
+    if (r >= 0)
+        m->text_charged += bytes;
+    return r;
+}
+
+static int charge_if_asked(struct model *m, size_t bytes, struct err *err)
+{
+    return m->room.ledger ? charge(m, bytes, err) : 0;
+}
+
+/* From what it may take at most while it is made to what it takes. */
+static int settle(struct model *m, struct err *err)
+{
+    size_t is = model_text_bytes(m);
+
+    if (!m->room.ledger)
+        return 0;
+    if (m->text_charged < is)
+        return charge(m, is - m->text_charged, err);
+    ledger_release(m->room.ledger, POOL_RAM, ACCOUNT_TEXT, m->text_charged - is);
+    m->text_charged = is;
+    return 0;
+}
+
+static int read_text(struct model *m, const struct gguf_room *room, struct err *err)
 {
     struct view text = {0};
     int r = gguf_get_string(m->g, "tokenizer.chat_template", &text, err);
 
+    if (r > 0)
+        r = charge_if_asked(m, text.len + 1, err) < 0 ? -ERR_NOMEM : r;
     if (r < 0)
         return r;
     if (r > 0)
@@ -61,23 +96,41 @@ static int read_text(struct model *m, struct err *err)
         m->name = view_dup(text);
     else
         m->name = name_of_path(gguf_path(m->g, 0));
-    return tokenizer_create(m->g, &m->tokenizer, err);
+    return tokenizer_create_within(m->g, room, &m->tokenizer, err);
 }
 
 int model_open(const char *path, struct model **ret, struct err *err)
 {
-    struct model *m = XNEW(struct model);
-    int r = gguf_open(path, &m->g, err);
+    static const struct model_room none;
 
+    return model_open_within(path, &none, ret, err);
+}
+
+int model_open_within(const char *path, const struct model_room *room, struct model **ret,
+                      struct err *err)
+{
+    struct model *m = XNEW(struct model);
+    const struct gguf_room asked = {charge, m};
+    const struct gguf_room *g = room->ledger ? &asked : NULL;
+    int r;
+
+    m->room = *room;
+    m->room_who = xstrdup(room->who);
+    r = gguf_open_within(path, g, &m->g, err);
     if (r >= 0)
         r = read_arch(m, err);
     if (r >= 0)
-        r = read_text(m, err);
+        r = read_text(m, g, err);
     if (r >= 0)
         r = hparams_read(m->g, m->arch, m->tokenizer ? tokenizer_n_vocab(m->tokenizer) : 0, &m->hp,
                          err);
     if (r >= 0)
+        r = charge_if_asked(m, model_bind_bytes(m), err);
+    if (r >= 0)
         r = model_bind(m, err);
+    if (r >= 0)
+        r = settle(m, err);
+    m->room.make = NULL;
     if (r < 0)
         model_close(m);
     else
@@ -103,6 +156,9 @@ void model_close(struct model *m)
     free(m->known_as);
     tokenizer_destroy(m->tokenizer);
     gguf_close(m->g);
+    if (m->room.ledger)
+        ledger_release(m->room.ledger, POOL_RAM, ACCOUNT_TEXT, m->text_charged);
+    free(m->room_who);
     free(m);
 }
 

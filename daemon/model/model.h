@@ -98,6 +98,18 @@ struct model_plan {
 };
 
 int model_open(const char *path, struct model **ret, struct err *err);
+
+/* Where metadata, tokenizer and tables are charged: reserved before they are made. */
+struct model_room {
+    struct ledger *ledger;
+    const char *who; /* in refusals; copied */
+    /* So many bytes were refused: lets others give some back, and true has it tried again.  NULL: nobody can. */
+    bool (*make)(void *arg, size_t bytes);
+    void *arg;
+};
+/* They are charged until model_close; model_load goes to the same ledger, which has the rest free. */
+int model_open_within(const char *path, const struct model_room *room, struct model **ret,
+                      struct err *err);
 void model_close(struct model *m); /* gives back everything */
 /* What messages and the ledger call it from now on: many files have the same general.name. */
 void model_know_as(struct model *m, const char *name);

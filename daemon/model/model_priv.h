@@ -19,7 +19,9 @@ struct model {
     struct hparams hp;
     char *chat_template; /* NULL: none */
     char *name;
-    char *known_as; /* in messages and in the ledger; NULL: name */
+    char *known_as;         /* in messages and in the ledger; NULL: name */
+    struct model_room room; /* ledger NULL: text is charged by model_load */
+    char *room_who;
     /* [n_layers + 1][TENSOR_COUNT][PART_COUNT]; row 0 holds what is outside the layers */
     struct graph_weight *weights;
     size_t n_weights;
@@ -52,6 +54,7 @@ bool model_wants(const struct hparams *hp, int layer, const struct tensor_row *r
 bool model_needs(enum need need);
 /* bind.c: finds and proves every tensor of the architecture's table. */
 int model_bind(struct model *m, struct err *err);
+size_t model_bind_bytes(const struct model *m); /* that it takes at most */
 /* Declares all bound tensors, in the order of their ids, as the ops of g read them. */
 void model_add_extents(const struct model *m, const struct graph *g, struct residency *r);
 
@@ -82,6 +85,8 @@ struct residency *model_residency_create(const struct model *m, const struct gra
 /* The layout of a sequence; layers: [n_layers]. */
 struct sequence_layout model_layout(const struct model *m, const struct model_options *opt,
                                     struct sequence_layer *layers);
+/* Metadata, tokenizer, template and tables. */
+size_t model_text_bytes(const struct model *m);
 /* Arena and the backend's scratch as one region. */
 size_t model_scratch_bytes(const struct program *p);
 /* Bytes of the keys and values of one position in a layer with attention. */

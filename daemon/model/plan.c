@@ -157,7 +157,7 @@ size_t model_scratch_bytes(const struct program *p)
            program_scratch_bytes(p);
 }
 
-static size_t text_bytes(const struct model *m)
+size_t model_text_bytes(const struct model *m)
 {
     size_t n = gguf_memory_bytes(m->g) + m->n_weights * sizeof *m->weights +
                m->cap_bound * sizeof *m->bound;
@@ -233,7 +233,7 @@ int model_sizes(const struct model *m, const struct model_options *opt, size_t b
     s.account[ACCOUNT_STATE] = sequence_state_bytes(&layout, ops, be);
     s.account[ACCOUNT_SCRATCH] =
         ops->alloc_bytes(be, model_scratch_bytes(p)) + alloc_page_round(program_memory_bytes(p));
-    s.account[ACCOUNT_TEXT] = text_bytes(m);
+    s.account[ACCOUNT_TEXT] = model_text_bytes(m);
     residency = model_residency_create(m, g, opt, NULL, ops, be, m->name);
     place(residency, bytes, &s);
     residency_destroy(residency);

@@ -51,35 +51,44 @@ static size_t merge_slot(const struct tokenizer *t, uint32_t left, uint32_t righ
 }
 
 /* The id of a string that occurs in a merge: a token's, or a new one above them. */
-static uint32_t intern(struct tokenizer *t, struct view text)
+static int intern(struct tokenizer *t, struct view text, uint32_t *ret, struct err *err)
 {
     int32_t id = texts_find(&t->texts, text);
+    size_t more = id < 0 && t->room ? texts_bytes_to_add(&t->texts, text.len) : 0;
+    int r = more ? t->room->reserve(t->room->arg, more, err) : 0;
 
-    if (id >= 0)
-        return (uint32_t)id;
-    texts_add(&t->texts, text);
-    return (uint32_t)t->texts.n - 1;
+    if (r < 0)
+        return r;
+    if (id < 0)
+        texts_add(&t->texts, text);
+    *ret = id < 0 ? (uint32_t)t->texts.n - 1 : (uint32_t)id;
+    return 0;
 }
 
-static void add_merge(struct tokenizer *t, struct view line, uint32_t rank, struct str *scratch)
+static int add_merge(struct tokenizer *t, struct view line, uint32_t rank, struct str *scratch,
+                     struct err *err)
 {
     /* A part may itself be a space, so the cut is at the second byte or later. */
     ptrdiff_t cut = line.len > 1 ? view_find(line, VIEW(" "), 1) : -1;
     struct bpe_merge m = {.rank = rank};
     size_t slot;
+    int r;
 
     if (cut < 0 || (size_t)cut + 1 == line.len)
-        return;
-    m.left = intern(t, view_sub(line, 0, (size_t)cut));
-    m.right = intern(t, view_sub(line, (size_t)cut + 1, line.len));
+        return 0;
+    if ((r = intern(t, view_sub(line, 0, (size_t)cut), &m.left, err)) < 0 ||
+        (r = intern(t, view_sub(line, (size_t)cut + 1, line.len), &m.right, err)) < 0)
+        return r;
     slot = merge_slot(t, m.left, m.right);
     if (t->merges[slot].left != EMPTY_SLOT)
-        return;
+        return 0;
     str_truncate(scratch, 0);
     str_add(scratch, line.p, (size_t)cut);
     str_add(scratch, line.p + cut + 1, line.len - (size_t)cut - 1);
-    m.whole = intern(t, view_of_str(scratch));
-    t->merges[slot] = m;
+    r = intern(t, view_of_str(scratch), &m.whole, err);
+    if (r >= 0)
+        t->merges[slot] = m;
+    return r;
 }
 
 static void find_byte_symbols(struct tokenizer *t)
@@ -92,10 +101,25 @@ static void find_byte_symbols(struct tokenizer *t)
     }
 }
 
+static size_t merge_slots_for(size_t n)
+{
+    size_t slots = 16;
+
+    while (slots / 4 * 3 < n)
+        slots *= 2;
+    return slots;
+}
+
+size_t bpe_merges_bytes(size_t n)
+{
+    return merge_slots_for(n) * sizeof(struct bpe_merge);
+}
+
 int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err)
 {
     const struct gguf_value *merges = gguf_find(g, KEY_MERGES);
     struct str scratch = {0};
+    int r = 0;
 
     if (!merges)
         return err_set_param(err, ERR_FORMAT, KEY_MERGES,
@@ -104,14 +128,15 @@ int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err)
     if (merges->type != GGUF_ARRAY || merges->elem_type != GGUF_STRING)
         return err_set_param(err, ERR_FORMAT, KEY_MERGES,
                              "metadata key '" KEY_MERGES "' is not an array of strings");
-    for (t->n_merge_slots = 16; t->n_merge_slots / 4 * 3 < merges->n;)
-        t->n_merge_slots *= 2;
+    t->n_merge_slots = merge_slots_for(merges->n);
     t->merges = xreallocarray(NULL, t->n_merge_slots, sizeof *t->merges);
     for (size_t i = 0; i < t->n_merge_slots; i++)
         t->merges[i] = (struct bpe_merge){.left = EMPTY_SLOT};
-    for (size_t i = 0; i < merges->n; i++)
-        add_merge(t, merges->strings[i], (uint32_t)i, &scratch);
+    for (size_t i = 0; i < merges->n && r >= 0; i++)
+        r = add_merge(t, merges->strings[i], (uint32_t)i, &scratch, err);
     str_clear(&scratch);
+    if (r < 0)
+        return r;
     find_byte_symbols(t);
     texts_shrink(&t->texts);
     return 0;

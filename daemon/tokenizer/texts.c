@@ -15,12 +15,29 @@ static size_t slots_for(size_t n)
     return slots;
 }
 
-void texts_init(struct texts *t, size_t expect)
+/* An array that grows to that many has up to half as many again. */
+size_t texts_bytes_for(size_t n, size_t bytes)
+{
+    return bytes + bytes / 2 + 16 + (n + n / 2 + 16) * sizeof(uint32_t) +
+           slots_for(n) * sizeof(uint32_t);
+}
+
+size_t texts_bytes_to_add(const struct texts *t, size_t bytes)
+{
+    bool pool = t->pool_len + bytes + 1 > t->pool_cap, at = t->n + 2 > t->at_cap;
+    size_t more = t->n_slots / 4 * 3 <= t->n ? 2 * t->n_slots * sizeof *t->slots : 0;
+
+    return more + (pool ? 2 * (t->pool_cap + bytes + 16) : 0) +
+           (at ? 2 * (t->at_cap + 16) * sizeof *t->at : 0);
+}
+
+void texts_init(struct texts *t, size_t expect, size_t bytes)
 {
     *t = (struct texts){.n_slots = slots_for(expect)};
     t->seed = (uint64_t)(uintptr_t)t;
     t->slots = XNEW_ARRAY(uint32_t, t->n_slots);
-    ARRAY_GROW(t->at, expect + 1, t->at_cap);
+    ARRAY_GROW(t->at, expect + 2, t->at_cap);
+    ARRAY_GROW(t->pool, bytes + 1, t->pool_cap);
     t->at[0] = 0;
 }
 

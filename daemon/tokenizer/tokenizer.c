@@ -123,8 +123,37 @@ static int read_all(struct tokenizer *t, const struct gguf *g, struct view model
     return 0;
 }
 
-int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer **ret,
-                         struct err *err)
+static const struct gguf_value *array_of(const struct gguf *g, const char *key)
+{
+    const struct gguf_value *v = gguf_find(g, key);
+
+    return v && v->type == GGUF_ARRAY ? v : NULL;
+}
+
+/* What all tables take while they are made, but for strings of merges that are no tokens (bpe.c). */
+static size_t bytes_to_read(const struct gguf *g)
+{
+    const struct gguf_value *tokens = array_of(g, "tokenizer.ggml.tokens");
+    const struct gguf_value *merges = array_of(g, "tokenizer.ggml.merges");
+    const struct gguf_value *charsmap = array_of(g, "tokenizer.ggml.precompiled_charsmap");
+    size_t bytes = sizeof(struct tokenizer) + PRETOKEN_BYTES, text = 0, longest = 0;
+
+    if (tokens && tokens->strings) {
+        for (size_t i = 0; i < tokens->n; i++) {
+            text += tokens->strings[i].len + 1;
+            longest = MAX(longest, tokens->strings[i].len);
+        }
+        /* attributes, scores, three lists of ids and what sorts them */
+        bytes += texts_bytes_for(tokens->n, text) + 2 * longest;
+        bytes += tokens->n * (sizeof(uint16_t) + sizeof(float) + 4 * sizeof(uint32_t));
+    }
+    if (merges && merges->strings)
+        bytes += bpe_merges_bytes(merges->n);
+    return bytes + (charsmap ? charsmap->n : 0);
+}
+
+static int create(const struct gguf *g, const char *pre, const struct gguf_room *room,
+                  struct tokenizer **ret, struct err *err)
 {
     struct tokenizer *t = NULL;
     struct view model, name = VIEW("default");
@@ -142,10 +171,15 @@ int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer
     r = gguf_get_string(g, "tokenizer.ggml.pre", &name, err);
     if (r < 0)
         return r;
+    r = room ? room->reserve(room->arg, bytes_to_read(g), err) : 0;
+    if (r < 0)
+        return r;
     t = XNEW(struct tokenizer);
+    t->room = room;
     t->bos = t->eos = t->unk = t->sep = -1;
     r = read_all(t, g, model, pre ? view_of(pre) : name, err);
     if (r == 0) {
+        t->room = NULL;
         *ret = t;
         t = NULL;
     }
@@ -153,9 +187,21 @@ int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer
     return r;
 }
 
+int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer **ret,
+                         struct err *err)
+{
+    return create(g, pre, NULL, ret, err);
+}
+
+int tokenizer_create_within(const struct gguf *g, const struct gguf_room *room,
+                            struct tokenizer **ret, struct err *err)
+{
+    return create(g, NULL, room, ret, err);
+}
+
 int tokenizer_create(const struct gguf *g, struct tokenizer **ret, struct err *err)
 {
-    return tokenizer_create_pre(g, NULL, ret, err);
+    return create(g, NULL, NULL, ret, err);
 }
 
 void tokenizer_destroy(struct tokenizer *t)

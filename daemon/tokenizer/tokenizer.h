@@ -36,6 +36,9 @@ int tokenizer_create(const struct gguf *g, struct tokenizer **ret, struct err *e
 /* The same with tokenizer.ggml.pre replaced (tests); pre may be NULL. */
 int tokenizer_create_pre(const struct gguf *g, const char *pre, struct tokenizer **ret,
                          struct err *err);
+/* The same, and room is asked before anything that grows with the vocabulary is made; NULL: nobody is. */
+int tokenizer_create_within(const struct gguf *g, const struct gguf_room *room,
+                            struct tokenizer **ret, struct err *err);
 void tokenizer_destroy(struct tokenizer *t);
 
 size_t tokenizer_memory_bytes(const struct tokenizer *t); /* what it holds, for the ledger */

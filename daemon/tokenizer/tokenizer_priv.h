@@ -54,7 +54,11 @@ struct texts {
     uint64_t seed; /* differs from run to run, so that no file holds prepared collisions */
 };
 
-void texts_init(struct texts *t, size_t expect);
+/* expect: how many, and their bytes together. */
+void texts_init(struct texts *t, size_t expect, size_t bytes);
+/* What so many take at most; what one more takes while arrays grow for it, 0: they need not. */
+size_t texts_bytes_for(size_t n, size_t bytes);
+size_t texts_bytes_to_add(const struct texts *t, size_t bytes);
 void texts_clear(struct texts *t);
 /* Appends under the next id; false when the text is there already (nothing is appended). */
 bool texts_add(struct texts *t, struct view text);
@@ -97,6 +101,7 @@ struct pretoken;
 struct tokenizer {
     enum tokenizer_kind kind;
     size_t n_vocab;
+    const struct gguf_room *room; /* while it is read; NULL: none */
     struct texts texts;
     uint16_t *attrs; /* [n_vocab] */
     float *scores;   /* [n_vocab], or NULL */
@@ -144,6 +149,7 @@ int vocab_hex_digit(char c); /* -1: none */
 
 /* bpe.c */
 int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err);
+size_t bpe_merges_bytes(size_t n); /* of the table of so many merges */
 int bpe_encode(const struct tokenizer *t, struct view text, struct token_list *out,
                struct err *err);
 /* The character that stands for a byte in a byte-level vocabulary, and back (-1: none). */
@@ -201,6 +207,7 @@ const struct pre_name *pretoken_find(struct view name); /* NULL when unknown */
 int pretoken_create(const struct pre_name *pre, struct pretoken **ret, struct err *err);
 void pretoken_destroy(struct pretoken *p);
 size_t pretoken_bytes(const struct pretoken *p);
+#define PRETOKEN_BYTES ((size_t)128 << 10) /* at most, of all that there are */
 
 /* The ends of the words of a text, in order; the last is the text's length. */
 struct word_ends {

@@ -33,6 +33,7 @@ static int read_texts(struct tokenizer *t, const struct gguf *g, struct err *err
 {
     const struct gguf_value *tokens;
     struct str bytes = {0};
+    size_t sum = 0;
     int r = read_array(g, KEY("tokens"), 0, true, &tokens, err);
 
     if (r < 0)
@@ -43,7 +44,9 @@ static int read_texts(struct tokenizer *t, const struct gguf *g, struct err *err
     if (tokens->n > INT32_MAX / 4)
         return err_set(err, ERR_UNSUPPORTED, "a vocabulary of %zu tokens is too large", tokens->n);
     t->n_vocab = tokens->n;
-    texts_init(&t->texts, t->n_vocab);
+    for (size_t i = 0; i < tokens->n; i++)
+        sum += tokens->strings[i].len;
+    texts_init(&t->texts, t->n_vocab, sum);
     for (size_t i = 0; r > 0 && i < tokens->n; i++) {
         struct view text = tokens->strings[i];
 

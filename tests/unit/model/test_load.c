@@ -67,6 +67,85 @@ START_TEST(the_plan_is_what_the_ledger_holds_afterwards)
 }
 END_TEST
 
+static int open_within(const struct tiny_model *o, struct model **ret, struct err *err)
+{
+    struct model_room room = {.ledger = ledger, .who = "model 'tiny'"};
+    int fd = tiny_model_memfd(o);
+    char *path = gguf_writer_fd_path(fd);
+    int r = model_open_within(path, &room, ret, err);
+
+    free(path);
+    close(fd);
+    return r;
+}
+
+static struct ledger_report report(void)
+{
+    struct ledger_report r;
+
+    ledger_report(ledger, POOL_RAM, &r);
+    return r;
+}
+
+/* What is asked for beforehand is never too little: the account has never held less than it must. */
+START_TEST(text_is_charged_from_opening_to_closing_as_planned)
+{
+    struct tiny_model o = {.family = tiny_families[_i]};
+    struct model_options mo = {.n_ctx = 700, .n_batch = 48};
+    struct model *m;
+    struct model_plan p;
+    struct err err = {0};
+
+    ck_assert_msg(open_within(&o, &m, &err) == 0, "%s", err.text);
+    p = plan_of(m, &mo, SIZE_MAX);
+    ck_assert_uint_eq(report().used, p.account[ACCOUNT_TEXT]);
+    ck_assert_uint_ge(report().account_peaks[ACCOUNT_TEXT], p.account[ACCOUNT_TEXT]);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.peak, NULL), 0);
+    ck_assert_msg(load(m, &mo, &err) == 0, "%s", err.text);
+    ck_assert_uint_eq(report().used, p.total);
+    ck_assert_uint_eq(report().peak, p.peak);
+    ck_assert_uint_eq(model_held_bytes(m), p.total);
+    model_close(m);
+}
+END_TEST
+
+START_TEST(a_vocabulary_that_does_not_fit_is_refused_before_its_tables_are_made)
+{
+    struct tiny_model o = {.family = "llama"};
+    size_t text, peak, refused = 0;
+    struct model *m;
+    struct err err = {0};
+
+    ck_assert_msg(open_within(&o, &m, &err) == 0, "%s", err.text);
+    text = report().used;
+    peak = report().peak;
+    model_close(m);
+    for (size_t budget = 4096; budget < peak; budget += MAX(peak / 50, (size_t)1)) {
+        ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, budget, NULL), 0);
+        err_clear(&err);
+        if (open_within(&o, &m, &err) == 0) {
+            model_close(m);
+            continue;
+        }
+        refused += budget < text;
+        ck_assert_int_eq(err.kind, ERR_NOMEM);
+        ck_assert_ptr_nonnull(strstr(err.text, "text"));
+        ck_assert_ptr_nonnull(strstr(err.data, "\"text\""));
+        ck_assert_uint_eq(report().used, 0);
+    }
+    ck_assert_uint_gt(refused, 5);
+    ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, peak, NULL), 0);
+    for (long n = 0, r = -1; r < 0; n++) {
+        ledger_refuse_after(ledger, n);
+        r = open_within(&o, &m, &err);
+        ledger_refuse_after(ledger, -1);
+        if (r >= 0)
+            model_close(m);
+        ck_assert_uint_eq(report().used, 0);
+    }
+}
+END_TEST
+
 START_TEST(exactly_the_floor_is_enough_and_one_byte_less_is_refused_before_anything_is_read)
 {
     struct tiny_model o = {.family = "llama", .n_layers = 6};
@@ -400,6 +479,8 @@ TCase *tcase_model_load(void)
 
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, the_plan_is_what_the_ledger_holds_afterwards, 0, 6);
+    tcase_add_loop_test(tc, text_is_charged_from_opening_to_closing_as_planned, 0, 6);
+    tcase_add_test(tc, a_vocabulary_that_does_not_fit_is_refused_before_its_tables_are_made);
     tcase_add_loop_test(tc, a_computation_that_is_cut_while_weights_stream_gives_the_same_bits, 0,
                         3); /* the others stream experts */
     tcase_add_test(

@@ -71,15 +71,31 @@ void write_spm(struct gguf_writer *w, const struct token *more, size_t n)
     free(tokens);
 }
 
+static int count(void *arg, size_t bytes, struct err *err)
+{
+    size_t *asked = arg;
+
+    (void)err;
+    *asked += bytes;
+    return 0;
+}
+
+/* Whatever file it is, room was asked for what it takes. */
 static int create(struct gguf_writer *w, struct tokenizer **ret, struct err *err)
 {
     int fd = gguf_writer_memfd(w);
     char *path = gguf_writer_fd_path(fd);
+    size_t asked = 0;
+    const struct gguf_room room = {count, &asked};
     struct gguf *g = NULL;
-    int r = gguf_open(path, &g, err);
+    int r = gguf_open_within(path, &room, &g, err);
 
     ck_assert_msg(r == 0, "the file is refused: %s", err->text);
-    r = tokenizer_create(g, ret, err);
+    ck_assert_uint_ge(asked + 4096, gguf_memory_bytes(g)); /* but for struct gguf */
+    asked = 0;
+    r = tokenizer_create_within(g, &room, ret, err);
+    if (r == 0 && *ret)
+        ck_assert_uint_ge(asked, tokenizer_memory_bytes(*ret));
     gguf_close(g);
     free(path);
     close(fd);

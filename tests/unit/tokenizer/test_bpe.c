@@ -1,5 +1,6 @@
 /* Byte-pair encoding by ranks. */
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,28 @@ START_TEST(damaged_merges_join_nothing)
 }
 END_TEST
 
+/* They are texts, too, which nobody can count before; what they take is asked for all the same (helper.c). */
+START_TEST(merges_of_strings_that_are_no_tokens_ask_for_their_room)
+{
+    enum { N = 5000 };
+    char(*text)[32] = xreallocarray(NULL, N, sizeof *text);
+    const char **merges = xreallocarray(NULL, N, sizeof *merges);
+    struct gguf_writer w = {0};
+    struct tokenizer *t;
+
+    for (unsigned i = 0; i < N; i++) {
+        snprintf(text[i], sizeof text[i], "left%u right%u", i, i);
+        merges[i] = text[i];
+    }
+    write_bpe(&w, "gpt-2", NULL, 0, merges, N);
+    t = make_tokenizer(&w);
+    ck_assert_uint_gt(tokenizer_memory_bytes(t), 3 * N * sizeof "left0000");
+    tokenizer_destroy(t);
+    free(merges);
+    free(text);
+}
+END_TEST
+
 START_TEST(without_merges_there_is_no_tokenizer)
 {
     struct gguf_writer w = {0};
@@ -200,6 +223,7 @@ TCase *tcase_tokenizer_bpe(void)
     tcase_add_test(tc, the_same_merge_twice_keeps_its_first_rank);
     tcase_add_test(tc, a_merge_may_go_through_strings_that_are_no_tokens);
     tcase_add_test(tc, damaged_merges_join_nothing);
+    tcase_add_test(tc, merges_of_strings_that_are_no_tokens_ask_for_their_room);
     tcase_add_test(tc, without_merges_there_is_no_tokenizer);
     tcase_add_test(tc, bytes_that_are_not_utf8_become_the_replacement_character);
     tcase_add_test(tc, a_million_of_one_letter_is_no_square);

@@ -13,7 +13,7 @@ START_TEST(texts_are_found_by_what_they_say_however_many_there_are)
     struct texts t;
     char text[16];
 
-    texts_init(&t, 0);
+    texts_init(&t, 0, 0);
     for (int i = 0; i < 5000; i++) {
         snprintf(text, sizeof text, "t%d", i);
         ck_assert(texts_add(&t, view_of(text)));
@@ -43,7 +43,7 @@ START_TEST(a_walk_meets_every_text_that_begins_a_string)
     struct texts t;
     int32_t id;
 
-    texts_init(&t, ARRAY_LEN(list));
+    texts_init(&t, ARRAY_LEN(list), 0);
     for (size_t i = 0; i < ARRAY_LEN(list); i++)
         texts_add_hidden(&t, view_of(list[i]));
     prefix_build(&p, &t, attrs, ARRAY_LEN(list), 1);
