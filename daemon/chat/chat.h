@@ -27,6 +27,10 @@ struct chat_template;
 
 /* text as in tokenizer.chat_template; NULL: a model without one speaks ChatML. */
 int chat_template_create(const char *text, size_t len, struct chat_template **ret, struct err *err);
+/* In at most that many bytes of tree (template_parse_within): the text and three times these may be allocated. */
+int chat_template_create_within(const char *text, size_t len, size_t memory_bytes,
+                                struct chat_template **ret, struct err *err);
+size_t chat_template_memory_bytes(const struct chat_template *t);
 void chat_template_destroy(struct chat_template *t);
 
 const char *chat_template_dialect(const struct chat_template *t); /* "hermes", "plain", ... */

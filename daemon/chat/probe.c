@@ -14,6 +14,10 @@
 #define W_VALUE  "qzvaluezq"
 #define W_RESULT "qzresultzq"
 
+/* Probes are a few words: what a template makes of them does not grow with anything. */
+static const struct template_limits limits = {.memory_bytes = (size_t)4 << 20,
+                                              .output_bytes = (size_t)1 << 20};
+
 /* Renders the messages (consumed); false when the template fails. */
 static bool probe(const struct chat_template *t, json_t *take_messages, const json_t *tools,
                   struct template_output *ret_out)
@@ -21,6 +25,7 @@ static bool probe(const struct chat_template *t, json_t *take_messages, const js
     struct chat_options options = {.add_generation_prompt = true, .bos_token = "", .eos_token = ""};
     int r;
 
+    options.limits = &limits;
     options.now = (struct tm){.tm_mday = 1, .tm_year = 100};
     r = chat_render_raw(t, take_messages, tools, &options, ret_out, NULL);
     json_decref(take_messages);

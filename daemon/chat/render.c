@@ -41,6 +41,12 @@ const struct chat_dialect *chat_dialect_of(struct view template_text)
 
 int chat_template_create(const char *text, size_t len, struct chat_template **ret, struct err *err)
 {
+    return chat_template_create_within(text, len, TEMPLATE_MEMORY_MOST, ret, err);
+}
+
+int chat_template_create_within(const char *text, size_t len, size_t memory_bytes,
+                                struct chat_template **ret, struct err *err)
+{
     struct chat_template *t = XNEW(struct chat_template);
     struct view source = {text ? text : chatml, text ? len : sizeof chatml - 1};
     int r;
@@ -48,7 +54,7 @@ int chat_template_create(const char *text, size_t len, struct chat_template **re
     str_add(&t->text, source.p, source.len);
     t->dialect = chat_dialect_of(source);
     t->think = split_think_of(source);
-    r = template_parse(source.p, source.len, &t->tmpl, err);
+    r = template_parse_within(source.p, source.len, memory_bytes, &t->tmpl, err);
     if (r < 0) {
         chat_template_destroy(t);
         return r;
@@ -56,6 +62,11 @@ int chat_template_create(const char *text, size_t len, struct chat_template **re
     chat_probe(t);
     *ret = t;
     return 0;
+}
+
+size_t chat_template_memory_bytes(const struct chat_template *t)
+{
+    return sizeof *t + t->text.len + 1 + template_memory_bytes(t->tmpl);
 }
 
 void chat_template_destroy(struct chat_template *t)

@@ -121,7 +121,7 @@ size_t engine_spare_bytes(const struct engine *e)
 
 static void publish(struct engine *e, struct slot *s)
 {
-    s->charged_bytes = model_held_bytes(s->model);
+    s->charged_bytes = model_held_bytes(s->model) + s->chat_bytes;
     slot_publish(&e->catalog, s);
     budget_tell_spare(e);
 }

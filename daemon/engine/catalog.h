@@ -47,6 +47,7 @@ struct slot {
     struct slot_terms configured, terms;
     struct model *model;        /* NULL: not in memory */
     struct chat_template *chat; /* of model, made when a conversation first asks for it */
+    size_t chat_bytes;          /* of it, as text */
     enum model_state state;
     bool has_error;
     struct err error;           /* of FAILED */

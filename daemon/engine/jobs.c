@@ -205,7 +205,7 @@ static bool end_running(struct engine *e, struct job *j)
 
     if (j->may_go != BUDGET_RUNNING || !w || !w->slot || w->slot->terms.pin || e->worker.budget)
         return false;
-    goes += w->slot->model ? model_held_bytes(w->slot->model) : used;
+    goes += w->slot->model ? model_held_bytes(w->slot->model) + w->slot->chat_bytes : used;
     if (used - MIN(used, goes) > j->ram_bytes)
         return false;
     e->worker.budget = j;

@@ -368,7 +368,9 @@ void loader_unload(struct engine *e, struct slot *s, const char *why)
 
     slot_set_state(&e->catalog, s, MODEL_DRAINING);
     chat_template_destroy(s->chat);
+    ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_TEXT, s->chat_bytes);
     s->chat = NULL;
+    s->chat_bytes = 0;
     outlook_remember(e, s);
     model_close(s->model);
     s->model = NULL;

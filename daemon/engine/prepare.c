@@ -160,16 +160,57 @@ static int take_prompt(struct run *r, struct err *err)
 #define RENDER_LEAST ((size_t)128 << 10)
 #define RENDER_MOST  ((size_t)160 << 20)
 
+/* The tree of a template: where it begins, and what a byte of text takes of it; about 30 in most. */
+#define TREE_LEAST    ((size_t)64 << 10)
+#define TREE_PER_BYTE ((size_t)64)
+
 /* -- a conversation ------------------------------------------------------------------------------ */
 
+/* As much as may be allocated is held by the request while it is parsed: more is asked for until it is enough. */
+static int parse_template(struct run *r, struct chat_template **ret, struct err *err)
+{
+    const char *text = r->info.chat_template;
+    size_t len = text ? strlen(text) : 0;
+    size_t tree = MIN(TREE_LEAST + TREE_PER_BYTE * len, TEMPLATE_MEMORY_MOST);
+
+    for (;;) {
+        size_t held = 3 * tree + len;
+        int rc = run_charge(r, ACCOUNT_REQUESTS, held, err);
+
+        if (rc < 0)
+            return rc;
+        rc = chat_template_create_within(text, len, tree, ret, err);
+        ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, held);
+        r->charged_requests -= held;
+        if (rc != -ERR_TOO_LARGE || tree == TEMPLATE_MEMORY_MOST)
+            return rc;
+        tree = MIN(tree * 4, TEMPLATE_MEMORY_MOST);
+    }
+}
+
+/* Stays with its model, charged as text. */
 static int need_template(struct run *r, struct err *err)
 {
     struct slot *s = r->task->work.slot;
-    const char *text = r->info.chat_template;
+    struct chat_template *t;
+    size_t bytes;
+    int rc;
 
     if (s->chat)
         return 0;
-    return chat_template_create(text, text ? strlen(text) : 0, &s->chat, err);
+    rc = parse_template(r, &t, err);
+    if (rc < 0)
+        return rc;
+    bytes = chat_template_memory_bytes(t);
+    rc = ledger_reserve(r->e->opt.ledger, POOL_RAM, ACCOUNT_TEXT, bytes, "a chat template", err);
+    if (rc < 0) {
+        chat_template_destroy(t);
+        return rc;
+    }
+    s->chat = t;
+    s->chat_bytes = bytes;
+    s->charged_bytes += bytes;
+    return 0;
 }
 
 static char *token_text(const struct tokenizer *t, int32_t id)

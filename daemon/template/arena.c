@@ -38,6 +38,15 @@ void arena_clear(struct arena *a)
     a->used_bytes = 0;
 }
 
+size_t arena_held_bytes(const struct arena *a)
+{
+    size_t sum = 0;
+
+    for (const struct arena_chunk *c = a->chunks; c; c = c->next)
+        sum += sizeof *c + c->bytes;
+    return sum;
+}
+
 static void add_chunk(struct arena *a, size_t need)
 {
     size_t bytes = a->chunks ? MIN(a->chunks->bytes * 2, CHUNK_MOST) : CHUNK_FIRST;

@@ -29,6 +29,7 @@ struct arena {
 
 void arena_init(struct arena *a, size_t limit_bytes, struct err *err);
 void arena_clear(struct arena *a);
+size_t arena_held_bytes(const struct arena *a); /* from the heap */
 
 /* Zeroed, aligned to 16; never NULL.  Past the limit: ERR_TOO_LARGE by arena_fail. */
 void *arena_alloc(struct arena *a, size_t bytes);

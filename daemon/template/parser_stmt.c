@@ -7,7 +7,6 @@
 #include "daemon/template/parser.h"
 
 #define MAX_SOURCE ((size_t)4 << 20)
-#define MAX_MEMORY ((size_t)256 << 20)
 
 static const struct node *parse_body(struct parser *p, const char *const *ends);
 
@@ -357,6 +356,12 @@ static void copy_source(struct template *t, const char *text, size_t len)
 
 int template_parse(const char *text, size_t len, struct template **ret_tmpl, struct err *err)
 {
+    return template_parse_within(text, len, TEMPLATE_MEMORY_MOST, ret_tmpl, err);
+}
+
+int template_parse_within(const char *text, size_t len, size_t memory_bytes,
+                          struct template **ret_tmpl, struct err *err)
+{
     struct template *t;
     struct token *tokens;
     size_t n_tokens;
@@ -366,7 +371,7 @@ int template_parse(const char *text, size_t len, struct template **ret_tmpl, str
     if (!utf8_valid(text, len))
         return err_set(err, ERR_FORMAT, "the chat template is not valid UTF-8");
     t = XNEW(struct template);
-    arena_init(&t->arena, MAX_MEMORY, err);
+    arena_init(&t->arena, memory_bytes, err);
     t->names = map_create();
     if (ARENA_TRY(&t->arena)) {
         int r = t->arena.kind;
@@ -380,6 +385,12 @@ int template_parse(const char *text, size_t len, struct template **ret_tmpl, str
     t->arena.err = NULL;
     *ret_tmpl = t;
     return 0;
+}
+
+size_t template_memory_bytes(const struct template *t)
+{
+    /* an entry of map.h: its copy of the key, its slot at half load */
+    return sizeof *t + arena_held_bytes(&t->arena) + map_count(t->names) * 96;
 }
 
 void template_destroy(struct template *t)

@@ -75,6 +75,11 @@ struct template_output {
  * Face does: trim_blocks, lstrip_blocks).  ERR_FORMAT names the line.
  */
 int template_parse(const char *text, size_t len, struct template **ret_tmpl, struct err *err);
+/* In at most that many bytes of tree, of which three times as many may be allocated; else ERR_TOO_LARGE. */
+int template_parse_within(const char *text, size_t len, size_t memory_bytes,
+                          struct template **ret_tmpl, struct err *err);
+#define TEMPLATE_MEMORY_MOST ((size_t)256 << 20)        /* of template_parse */
+size_t template_memory_bytes(const struct template *t); /* what it holds, for the ledger */
 void template_destroy(struct template *t);
 
 /*

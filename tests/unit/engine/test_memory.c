@@ -78,6 +78,27 @@ START_TEST(a_refused_charge_of_a_conversation_leaves_nothing_behind)
 }
 END_TEST
 
+START_TEST(a_chat_template_is_text_of_its_model_until_that_leaves)
+{
+    struct ledger_report before, after;
+    struct told t = {0};
+    struct rig r;
+
+    rig_open(&r, 1, 0, NULL);
+    rig_load(&r, "m0");
+    ledger_report(r.ledger, POOL_RAM, &before);
+    rig_run(&r, rig_chat("m0", "hello", 2), &t);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    ledger_report(r.ledger, POOL_RAM, &after);
+    ck_assert_uint_gt(after.accounts[ACCOUNT_TEXT], before.accounts[ACCOUNT_TEXT]);
+    ck_assert_uint_ge(after.account_peaks[ACCOUNT_REQUESTS],
+                      after.accounts[ACCOUNT_TEXT] - before.accounts[ACCOUNT_TEXT]);
+    ck_assert_uint_eq(after.used, rig_model_bytes(&r, "m0"));
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
 static int set_budget(struct rig *r, size_t bytes, enum budget_force force, struct answer *a)
 {
     struct job_sink sink = rig_sink(r, a);
@@ -414,6 +435,7 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, a_refused_charge_of_a_load_leaves_nothing_behind);
     tcase_add_test(tc, a_refused_charge_of_a_completion_leaves_nothing_behind);
     tcase_add_test(tc, a_refused_charge_of_a_conversation_leaves_nothing_behind);
+    tcase_add_test(tc, a_chat_template_is_text_of_its_model_until_that_leaves);
     tcase_add_test(tc, the_budget_changes_while_a_token_is_made);
     tcase_add_test(tc, a_budget_below_the_floor_of_what_runs_ends_it_when_that_is_asked);
     tcase_add_test(tc, nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for);
