@@ -190,6 +190,27 @@ size_t budget_shrink_caches(struct engine *e, size_t bytes)
     return shrink(e, bytes, spare_cache);
 }
 
+static size_t missing(const struct engine *e, size_t bytes)
+{
+    return bytes - MIN(bytes, ledger_free_bytes(e->opt.ledger, POOL_RAM));
+}
+
+bool budget_find(struct engine *e, size_t bytes, const char *why)
+{
+    struct slot *victim;
+
+    if (!missing(e, bytes) || missing(e, bytes) > budget_obtainable_bytes(e, NULL))
+        return false;
+    if (budget_cache_bytes(e) >= missing(e, bytes))
+        budget_shrink_caches(e, missing(e, bytes));
+    while (missing(e, bytes) && (victim = catalog_victim(&e->catalog, NULL)))
+        loader_unload(e, victim, why);
+    /* what asks does not fail for the speed of another */
+    if (missing(e, bytes))
+        budget_shrink(e, missing(e, bytes));
+    return !missing(e, bytes);
+}
+
 /* Has a the better claim to what is free?  The one that works, then the one used last. */
 static bool comes_before(const struct slot *a, const struct slot *b)
 {

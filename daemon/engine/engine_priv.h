@@ -199,6 +199,12 @@ void budget_others(const struct engine *e, const struct slot *but, struct model_
 size_t budget_shrink(struct engine *e, size_t bytes);
 size_t budget_shrink_caches(struct engine *e, size_t bytes);
 /*
+ * Makes so much free for what cannot do with less, in the order of a load: caches,
+ * idle models (why: for the log), then all that is above a floor.  False where nothing
+ * is missing, or all of it would not do: then nobody has given anything.
+ */
+bool budget_find(struct engine *e, size_t bytes, const char *why);
+/*
  * There is more than before: models that are not all resident may take it.  Nothing
  * is read for that here: slots fill as they are missed, dense weights come home
  * between the layers of what runs.

@@ -62,12 +62,17 @@ static void on_tick(void *arg)
     worker_read_mail(arg);
 }
 
+/* What is free, and its text, which it holds already. */
+static size_t room_of(const struct engine *e, const struct model *m)
+{
+    return ledger_free_bytes(e->opt.ledger, POOL_RAM) + model_held_bytes(m);
+}
+
 /* With what is free and `more`. */
 static int plan(const struct engine *e, struct model *m, struct model_options *o, size_t more,
                 struct model_plan *ret, struct err *err)
 {
-    more += model_held_bytes(m); /* its text */
-    return budget_plan(&e->opt, m, o, ledger_free_bytes(e->opt.ledger, POOL_RAM) + more, ret, err);
+    return budget_plan(&e->opt, m, o, room_of(e, m) + more, ret, err);
 }
 
 static bool good_enough(const struct model_plan *p)
@@ -91,8 +96,7 @@ static int ask_others(struct engine *e, struct model *m, struct model_options *o
                       struct model_plan *p, struct err *err)
 {
     size_t more;
-    int r = budget_least(&e->opt, m, o, ledger_free_bytes(e->opt.ledger, POOL_RAM), from->bytes(e),
-                         wanted, &more, err);
+    int r = budget_least(&e->opt, m, o, room_of(e, m), from->bytes(e), wanted, &more, err);
 
     if (r <= 0)
         return r;
@@ -252,21 +256,9 @@ static void name_model(const struct slot *s, struct err *why)
     memcpy(why->text, text, sizeof text);
 }
 
-/* What is spare first; and an idle model leaves only where that is enough. */
-static bool make_room_for_text(void *arg, size_t bytes)
+static bool make_room_for_text(void *engine, size_t bytes)
 {
-    struct engine *e = arg;
-    struct slot *victim;
-
-    if (budget_shrink(e, bytes) >= bytes)
-        return true;
-    victim = catalog_victim(&e->catalog, NULL);
-    if (!victim ||
-        ledger_free_bytes(e->opt.ledger, POOL_RAM) + catalog_evictable_bytes(&e->catalog, NULL) <
-            bytes)
-        return false;
-    loader_unload(e, victim, "another model needs its memory");
-    return true;
+    return budget_find(engine, bytes, "another model needs its memory");
 }
 
 static int open_model(struct loading *l, struct err *err)

@@ -186,29 +186,12 @@ void worker_end_request(struct engine *e, struct task *t, const struct run *run,
 int run_charge(struct run *r, enum account account, size_t bytes, struct err *err)
 {
     struct engine *e = r->e;
-    struct slot *victim;
-    size_t missing;
     char who[48];
     int rc;
 
     snprintf(who, sizeof who, "request %llu", (unsigned long long)r->task->work.id);
     rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
-    /* The order of a load: caches, then idle models … */
-    missing = bytes - MIN(bytes, ledger_free_bytes(e->opt.ledger, POOL_RAM));
-    if (rc == -ERR_NOMEM && missing && budget_cache_bytes(e) >= missing) {
-        budget_shrink_caches(e, missing);
-        rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
-    }
-    /* … which are worth less than a request, but nobody leaves in vain … */
-    while (rc == -ERR_NOMEM && (victim = catalog_victim(&e->catalog, NULL)) &&
-           ledger_free_bytes(e->opt.ledger, POOL_RAM) +
-                   catalog_evictable_bytes(&e->catalog, NULL) >=
-               bytes) {
-        loader_unload(e, victim, "a request needs its memory");
-        rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
-    }
-    /* … then all that is above a floor: a request does not fail for the speed of its model. */
-    if (rc == -ERR_NOMEM && budget_shrink(e, bytes) >= bytes)
+    if (rc == -ERR_NOMEM && budget_find(e, bytes, "a request needs its memory"))
         rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
     if (rc >= 0)
         *(account == ACCOUNT_SCRATCH ? &r->charged_scratch : &r->charged_requests) += bytes;
