@@ -211,6 +211,33 @@ bool budget_find(struct engine *e, size_t bytes, const char *why)
     return !missing(e, bytes);
 }
 
+bool budget_lend(struct engine *e, size_t bytes)
+{
+    if (!missing(e, bytes) || missing(e, bytes) > budget_spare_bytes(e))
+        return false;
+    budget_shrink(e, missing(e, bytes));
+    return !missing(e, bytes);
+}
+
+void budget_mark(struct engine *e)
+{
+    for (struct slot *s = e->catalog.first; s; s = s->next)
+        s->marked_bytes = s->model ? model_held_bytes(s->model) : 0;
+}
+
+void budget_restore(struct engine *e)
+{
+    for (struct slot *s = e->catalog.first; s; s = s->next) {
+        size_t held = s->model ? model_held_bytes(s->model) : 0;
+        size_t most = held + ledger_free_bytes(e->opt.ledger, POOL_RAM);
+
+        if (!s->model || held >= s->marked_bytes)
+            continue;
+        model_resize(s->model, MIN(s->marked_bytes, most), NULL);
+        publish(e, s);
+    }
+}
+
 /* Has a the better claim to what is free?  The one that works, then the one used last. */
 static bool comes_before(const struct slot *a, const struct slot *b)
 {

@@ -53,6 +53,7 @@ struct slot {
     struct err error;           /* of FAILED */
     size_t charged_bytes;       /* what the ledger holds for it: weights, caches, text, scratch */
     struct placement loaded_as; /* of model, before any change of a budget */
+    size_t marked_bytes;        /* what the model held when another's load began */
     int64_t used_at_us; /* end of the last use; a request can be shorter than a millisecond */
     int64_t
         keep_alive_ms; /* of the last request: 0 leaves at once, −1 stays, INT64_MIN as terms say */

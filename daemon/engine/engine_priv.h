@@ -204,6 +204,14 @@ size_t budget_shrink_caches(struct engine *e, size_t bytes);
  * is missing, or all of it would not do: then nobody has given anything.
  */
 bool budget_find(struct engine *e, size_t bytes, const char *why);
+/* The same where it may yet come to nothing: all that is above a floor, and nobody leaves. */
+bool budget_lend(struct engine *e, size_t bytes);
+/*
+ * Before a load, and when it has come to nothing: what models have given for it they
+ * may have again.  A file has to be read before it is known what it needs.
+ */
+void budget_mark(struct engine *e);
+void budget_restore(struct engine *e);
 /*
  * There is more than before: models that are not all resident may take it.  Nothing
  * is read for that here: slots fill as they are missed, dense weights come home

@@ -163,6 +163,7 @@ static int read_model(struct loading *l, struct err *err)
     int r;
 
     budget_others(e, s, &others);
+    others.bytes -= MIN(others.bytes, model_held_bytes(l->model)); /* its text */
     o.others = &others;
     l->budget = ledger_budget(e->opt.ledger, POOL_RAM);
     r = make_room(e, s, l->model, &o, err);
@@ -258,7 +259,8 @@ static void name_model(const struct slot *s, struct err *why)
 
 static bool make_room_for_text(void *engine, size_t bytes)
 {
-    return budget_find(engine, bytes, "another model needs its memory");
+    return budget_lend(engine, bytes) ||
+           budget_find(engine, bytes, "another model needs its memory");
 }
 
 static int open_model(struct loading *l, struct err *err)
@@ -289,6 +291,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
     atomic_store(&s->cancel_load, false);
     s->progress = s->progress_total = 0;
     slot_set_state(&e->catalog, s, MODEL_LOADING);
+    budget_mark(e);
     r = open_model(&l, &why);
     if (r >= 0) {
         do
@@ -297,6 +300,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
     }
     if (r < 0) {
         model_close(l.model);
+        budget_restore(e);
         s->charged_bytes = 0;
         s->terms = s->configured;
         s->error = why;

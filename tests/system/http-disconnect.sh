@@ -7,6 +7,10 @@ start --model tiny="$TINY" --model slow="$SLOW"
 py <<'P'
 rpc("model.load", target="slow")
 rpc("model.load", target="tiny")
+def converse():
+    """the first conversation with a model makes its template, which stays with it"""
+    check(http("POST", "/v1/chat/completions", chat_body(model="slow", max_tokens=1)).status == 200, "a conversation")
+converse()
 before = used()
 open_before = len(os.listdir(f"/proc/{PID}/fd"))
 for i in range(30):
@@ -52,6 +56,7 @@ for _ in range(10):
     if not any(m["name"] == "slow" for m in rpc("model.list", loaded=True)["models"]):
         check(used()["weights"] < before["weights"], "a load that was given up holds nothing", used())
     rpc("model.load", target="slow")
+converse()
 check(used() == before, "the ledger is as before", before, used())
 # cancel by id.
 c = Rpc()

@@ -89,7 +89,7 @@ def mib(text, before):
     n, unit = text.split(before)[1].split()[:2]
     return float(n) * {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit.strip(",;")]
 
-held = beside("moe", 2 << 20, pin=True)
+held = beside("moe", 6 << 20, pin=True)  # to look at a file takes some
 for m in (c.call("model.load", target="slow", ctx=4096)["error"]["message"],
           c.call("model.plan", target="slow", ctx=4096)["result"]["advice"]):
     check("unloading 'moe'" not in m, "what would not do is not advised", m)
