@@ -130,6 +130,27 @@ check(re.search(r"^LAYER +EXPERT +TIER +HEAT +LAST USED +READS +READ$", text, re
 check(len(re.findall(r"^ *\d+ +\d+ +(?:ram|drive) ", text, re.M)) == sum(l["experts"] for l in layers), "with a line for each", text)
 rpcs = c.call("generate", model="moe", **ASK)["result"]["timings"]
 check({"bytes_read", "bytes_wanted", "wait_ms", "hit_rate"} <= set(rpcs) & set(t), "both faces tell the same", rpcs, t)
+# What another size of the cache would give: what a token took, with the bytes of other misses at the rate of the drive.
+wait_for("the end of the work", idle)
+r = c.call("cache.report", model="moe", curve=True)["result"]
+tg = [m for m in rpc("model.list", loaded=True)["models"] if m["name"] == "moe"][0]["tg_per_second"]
+n_used = r["uses"] / sum(sum(l["missed"]) for l in r["layers"]) # each choice of decode is one of so many
+all_missed = n_used * sum(l["slot_bytes"] for l in r["layers"]) / (r["device_mb_per_s"] * 1e6)
+rest = max(1 / tg - all_missed * (1 - r["hit_rate"]), 1e-4)
+points = r["curve"]
+check([p["factor"] for p in points] == [0.5, 1, 1.5, 2, 4] and points[1]["slots"] == r["slots"], "half to four times what there is", points)
+for p in points:
+    want = 1 / (rest + all_missed * (1 - p["hit_rate"]))
+    check(abs(p["tg_per_s"] - want) <= 1e-6 * want, "a hit rate has its speed", p, want, tg, r["hit_rate"])
+for a, b in zip(points, points[1:]):
+    check(a["bytes"] <= b["bytes"] and a["hit_rate"] <= b["hit_rate"] and a["tg_per_s"] <= b["tg_per_s"], "more cache is no slower", a, b)
+check(points[0]["tg_per_s"] < points[-1]["tg_per_s"], "and one with more hits is faster", points)
+if rest > 1e-4: # else reads took longer than tokens, for some were of a prompt
+    check(all((p["tg_per_s"] >= tg * (1 - 1e-9)) == (p["hit_rate"] >= r["hit_rate"]) for p in points),
+          "faster than it was with more hits than it had, and slower with fewer", points, tg, r["hit_rate"])
+text = subprocess.run(["rnbctl", "cache", "moe", "--curve"], capture_output=True, text=True).stdout
+check(re.findall(r"^ *([0-9.]+) x .* (\S+)$", text, re.M) == [(f"{p['factor']:.1f}", f"{p['tg_per_s']:.2f}") for p in points],
+      "rnbctl shows it in TOK/S", text, points)
 held = {m["name"]: m["charged_bytes"] for m in rpc("model.list", loaded=True)["models"]}
 check(c.call("cache.report", model="moe")["result"]["held"] == held["moe"] == sum(used().values()), "cache, ps and memory agree",
       held, used())
