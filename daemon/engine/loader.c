@@ -321,6 +321,8 @@ static int load(struct engine *e, struct work *work, struct err *err)
     s->keep_alive_ms = INT64_MIN;
     slot_set_state(&e->catalog, s, MODEL_READY);
     note_loaded(e, s, began_ms);
+    if (l.again) /* all was read before that could be broken off: it can be cut now */
+        jobs_budget_resume(e);
     return 0;
 }
 
