@@ -105,7 +105,7 @@ size_t budget_obtainable_bytes(const struct engine *e, const struct slot *but)
 
     for (const struct slot *s = e->catalog.first; s; s = s->next)
         if (s != but)
-            sum += slot_may_leave(s, but) ? s->charged_bytes : slot_spare_bytes(s);
+            sum += slot_may_leave(s, but) ? slot_held_bytes(s) : slot_spare_bytes(s);
     return sum;
 }
 
@@ -121,7 +121,6 @@ size_t engine_spare_bytes(const struct engine *e)
 
 static void publish(struct engine *e, struct slot *s)
 {
-    s->charged_bytes = model_held_bytes(s->model) + s->chat_bytes;
     slot_publish(&e->catalog, s);
     budget_tell_spare(e);
 }
@@ -133,8 +132,8 @@ void budget_others(const struct engine *e, const struct slot *but, struct model_
     *ret = (struct model_others){.bytes = used - MIN(used, budget_obtainable_bytes(e, but))};
     for (const struct slot *s = e->catalog.first; s; s = s->next)
         if (s != but && s->model && !slot_may_leave(s, but))
-            model_others_add(ret, s->name, s->charged_bytes,
-                             s->charged_bytes - MIN(s->charged_bytes, slot_spare_bytes(s)));
+            model_others_add(ret, s->name, slot_held_bytes(s),
+                             slot_held_bytes(s) - slot_spare_bytes(s));
 }
 
 /* Of the idle ones (or the busy ones), the one used longest ago that has something to give. */

@@ -173,6 +173,11 @@ bool slot_idle(const struct slot *s)
     return s->model && s->users == 0;
 }
 
+size_t slot_held_bytes(const struct slot *s)
+{
+    return s->model ? model_held_bytes(s->model) + s->chat_bytes : 0;
+}
+
 size_t slot_spare_bytes(const struct slot *s)
 {
     size_t held, floor;
@@ -261,7 +266,7 @@ void slot_publish(struct catalog *c, struct slot *s)
     st.pin = s->terms.pin;
     st.progress = s->progress;
     st.total = s->progress_total;
-    st.charged_bytes = s->charged_bytes;
+    st.charged_bytes = slot_held_bytes(s);
     st.pp_per_s = s->pp_per_s;
     st.tg_per_s = s->tg_per_s;
     copy_text(st.kv, sizeof st.kv, s->terms.kv ? s->terms.kv->name : "f16");
@@ -317,7 +322,7 @@ size_t catalog_evictable_bytes(const struct catalog *c, const struct slot *but)
 
     for (const struct slot *s = c->first; s; s = s->next)
         if (slot_may_leave(s, but))
-            sum += s->charged_bytes;
+            sum += slot_held_bytes(s);
     return sum;
 }
 

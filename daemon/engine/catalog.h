@@ -51,7 +51,6 @@ struct slot {
     enum model_state state;
     bool has_error;
     struct err error;           /* of FAILED */
-    size_t charged_bytes;       /* what the ledger holds for it: weights, caches, text, scratch */
     struct placement loaded_as; /* of model, before any change of a budget */
     size_t marked_bytes;        /* what the model held when another's load began */
     int64_t used_at_us; /* end of the last use; a request can be shorter than a millisecond */
@@ -107,7 +106,9 @@ void slot_publish(struct catalog *c, struct slot *s);
 bool slot_ready(const struct slot *s);
 /* Idle: in memory and nothing runs on it. */
 bool slot_idle(const struct slot *s);
-/* What it holds above its floor; 0 when it is not in memory. */
+/* What the ledger holds for it: weights, caches, text, scratch; 0 when it is not in memory. */
+size_t slot_held_bytes(const struct slot *s);
+/* … and of that, above its floor. */
 size_t slot_spare_bytes(const struct slot *s);
 /* When it will leave by itself; INT64_MAX when it stays. */
 int64_t slot_leaves_at_ms(const struct slot *s);

@@ -71,7 +71,7 @@ void jobs_run_load(struct engine *e, struct job *take_job)
     events_job_done(e, take_job,
                     json_pack("{s:s, s:s, s:I, s:I, s:b, s:I}", "model", s->name, "path", s->path,
                               "n_ctx", (json_int_t)(s->model ? model_n_ctx(s->model) : 0), "bytes",
-                              (json_int_t)s->charged_bytes, "was_loaded", was_ready, "load_ms",
+                              (json_int_t)slot_held_bytes(s), "was_loaded", was_ready, "load_ms",
                               (json_int_t)(clock_ms() - began_ms)),
                     NULL);
 }
@@ -80,7 +80,7 @@ void jobs_run_load(struct engine *e, struct job *take_job)
 
 static void unloaded(struct engine *e, struct slot *s, struct job *take_job)
 {
-    size_t bytes = s->charged_bytes;
+    size_t bytes = slot_held_bytes(s);
 
     if (s->model)
         loader_unload(e, s, "unloaded by hand");
@@ -205,7 +205,7 @@ static bool end_running(struct engine *e, struct job *j)
 
     if (j->may_go != BUDGET_RUNNING || !w || !w->slot || w->slot->terms.pin || e->worker.budget)
         return false;
-    goes += w->slot->model ? model_held_bytes(w->slot->model) + w->slot->chat_bytes : used;
+    goes += w->slot->model ? slot_held_bytes(w->slot) : used;
     if (used - MIN(used, goes) > j->ram_bytes)
         return false;
     e->worker.budget = j;

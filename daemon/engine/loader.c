@@ -176,7 +176,6 @@ static int read_model(struct loading *l, struct err *err)
     if (r < 0)
         return r;
     model_set_tick(l->model, on_tick, e);
-    s->charged_bytes = model_held_bytes(l->model);
     return 0;
 }
 
@@ -244,7 +243,7 @@ static void note_loaded(struct engine *e, struct slot *s, int64_t began_ms)
     e->stats.loads++;
     pthread_mutex_unlock(&e->stats_lock);
     log_notice("loaded model", "model='%s' bytes=%s ctx=%zu in=%s", s->name,
-               units_format_size(s->charged_bytes, bytes, sizeof bytes), model_n_ctx(s->model),
+               units_format_size(slot_held_bytes(s), bytes, sizeof bytes), model_n_ctx(s->model),
                units_format_time_ms(clock_ms() - began_ms, took, sizeof took));
 }
 
@@ -301,7 +300,6 @@ static int load(struct engine *e, struct work *work, struct err *err)
     if (r < 0) {
         model_close(l.model);
         budget_restore(e);
-        s->charged_bytes = 0;
         s->terms = s->configured;
         s->error = why;
         if (r == -ERR_CANCELLED) {
@@ -363,6 +361,7 @@ void loader_unload(struct engine *e, struct slot *s, const char *why)
 {
     char bytes[24], idle[24];
     int64_t idle_ms = (clock_us() - s->used_at_us) / 1000;
+    size_t held = slot_held_bytes(s);
 
     slot_set_state(&e->catalog, s, MODEL_DRAINING);
     chat_template_destroy(s->chat);
@@ -373,9 +372,8 @@ void loader_unload(struct engine *e, struct slot *s, const char *why)
     model_close(s->model);
     s->model = NULL;
     log_notice("unloaded model", "model='%s' bytes=%s idle=%s: %s", s->name,
-               units_format_size(s->charged_bytes, bytes, sizeof bytes),
+               units_format_size(held, bytes, sizeof bytes),
                units_format_time_ms(idle_ms, idle, sizeof idle), why);
-    s->charged_bytes = 0;
     s->terms = s->configured;
     s->keep_alive_ms = INT64_MIN;
     slot_set_state(&e->catalog, s, MODEL_LISTED);

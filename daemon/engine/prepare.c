@@ -209,7 +209,6 @@ static int need_template(struct run *r, struct err *err)
     }
     s->chat = t;
     s->chat_bytes = bytes;
-    s->charged_bytes += bytes;
     return 0;
 }
 

@@ -116,6 +116,17 @@ rpc("model.unload", name="moe")
 check("result" in c.call("model.load", target="slow", ctx=4096), "or the place of the other")
 rpc("model.unload", name="slow")
 
+# Weights that have come home between two layers are held by their model, which can give them again.
+held = beside("slow", 0)
+rpc("budget.set", ram=max(slow_floor, held - (4 << 20)) + (256 << 10))
+check(answer("slow") == slow_says and models()["slow"]["stage"] == "weights", "slow streams some of its weights", models()["slow"])
+rpc("budget.set", ram=PLENTY)
+for _ in range(3):
+    check(answer("slow") == slow_says, "they come home as it answers")
+now = models()["slow"]
+check(now["stage"] == "whole" and now["charged_bytes"] == sum(used().values()), "and are told", now, used())
+rpc("model.unload", name="slow")
+
 # The bytes of a request, too, are a cache's before a model leaves.
 rpc("budget.set", ram=PLENTY)
 load("moe")
