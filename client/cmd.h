@@ -98,7 +98,8 @@ void print_text(const char *text, bool one_line);
 /* Rows of cells, aligned when printed; a cell that begins with '>' is right-aligned without it. */
 struct table;
 struct table *table_create(const char *const *heads, size_t n);
-void table_row(struct table *t, ...); /* n strings */
+void table_row(struct table *t, ...);               /* n strings */
+void table_cell(struct table *t, const char *text); /* one, the next of its row */
 void table_print_and_destroy(struct table *t);
 
 /* A bar on a terminal, a line for each tenth in a pipe; step names what is going on. */

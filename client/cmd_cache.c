@@ -13,51 +13,55 @@ const struct verb verb_cache = {"cache", "[NAME] [--map] [--experts] [--curve] [
                                 "memory would buy",
                                 "cache.report", run_cache};
 
-static void print_layers(const json_t *layers)
-{
-    static const char *const heads[] = {"LAYER",   ">EXPERTS", ">SLOTS", ">RESIDENT",
-                                        ">WANTED", ">HIT",     ">READ",  ">WAITED"};
-    struct table *t;
-    size_t i;
-    json_t *l;
+/* A number of a layer, by its key in the report. */
+struct column {
+    const char *head, *key;
+    enum { AS_COUNT, AS_BYTES, AS_MS } as;
+};
 
-    if (!json_array_size(layers))
-        return;
-    t = table_create(heads, ARRAY_LEN(heads));
-    json_array_foreach(layers, i, l)
-    {
-        table_row(t, format_text("%.0f", number_of(l, "layer")),
-                  format_text(">%.0f", number_of(l, "experts")),
-                  format_text(">%.0f", number_of(l, "quota")),
-                  format_text(">%.0f", number_of(l, "resident")),
-                  format_text(">%s", size_text(number_of(l, "wanted"))),
-                  format_text(">%s", size_text(number_of(l, "hit"))),
-                  format_text(">%s", size_text(number_of(l, "read"))),
-                  format_text(">%.0f ms", number_of(l, "wait_ms")));
+static const char *cell_text(const struct column *c, double number)
+{
+    switch (c->as) {
+    case AS_BYTES: return format_text(">%s", size_text(number));
+    case AS_MS: return format_text(">%.0f ms", number);
+    default: return format_text(*c->head == '>' ? ">%.0f" : "%.0f", number);
     }
-    table_print_and_destroy(t);
 }
 
-/* Of dense weights; a layer with experts may be in both tables. */
-static void print_streamed(const json_t *layers)
+static const struct column of_experts[] = {
+    {"LAYER", "layer", AS_COUNT},    {">EXPERTS", "experts", AS_COUNT},
+    {">SLOTS", "quota", AS_COUNT},   {">RESIDENT", "resident", AS_COUNT},
+    {">WANTED", "wanted", AS_BYTES}, {">HIT", "hit", AS_BYTES},
+    {">READ", "read", AS_BYTES},     {">WAITED", "wait_ms", AS_MS},
+};
+
+/* Dense weights; a layer with experts may be in both tables. */
+static const struct column of_streamed[] = {
+    {"LAYER STREAMED", "layer", AS_COUNT},
+    {">WANTED", "wanted", AS_BYTES},
+    {">READ", "read", AS_BYTES},
+    {">AHEAD", "read_ahead", AS_BYTES},
+    {">UNUSED", "read_ahead_unused", AS_BYTES},
+    {">WAITED", "wait_ms", AS_MS},
+};
+
+/* A row a layer; nothing where there are none. */
+static void print_columns(const json_t *layers, const struct column *columns, size_t n)
 {
-    static const char *const heads[] = {"LAYER STREAMED", ">WANTED", ">READ",
-                                        ">AHEAD",         ">UNUSED", ">WAITED"};
+    const char *heads[ARRAY_LEN(of_experts)]; /* the longer one */
     struct table *t;
     size_t i;
     json_t *l;
 
     if (!json_array_size(layers))
         return;
-    t = table_create(heads, ARRAY_LEN(heads));
+    for (size_t k = 0; k < n; k++)
+        heads[k] = columns[k].head;
+    t = table_create(heads, n);
     json_array_foreach(layers, i, l)
     {
-        table_row(t, format_text("%.0f", number_of(l, "layer")),
-                  format_text(">%s", size_text(number_of(l, "wanted"))),
-                  format_text(">%s", size_text(number_of(l, "read"))),
-                  format_text(">%s", size_text(number_of(l, "read_ahead"))),
-                  format_text(">%s", size_text(number_of(l, "read_ahead_unused"))),
-                  format_text(">%.0f ms", number_of(l, "wait_ms")));
+        for (size_t k = 0; k < n; k++)
+            table_cell(t, cell_text(&columns[k], number_of(l, columns[k].key)));
     }
     table_print_and_destroy(t);
 }
@@ -208,8 +212,8 @@ static int run_cache(struct client *c, int argc, char **argv)
     else if (curve)
         print_curve(json_object_get(result, "curve"));
     else {
-        print_layers(json_object_get(result, "layers"));
-        print_streamed(json_object_get(result, "streamed"));
+        print_columns(json_object_get(result, "layers"), of_experts, ARRAY_LEN(of_experts));
+        print_columns(json_object_get(result, "streamed"), of_streamed, ARRAY_LEN(of_streamed));
     }
     json_decref(result);
     return status;

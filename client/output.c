@@ -80,7 +80,7 @@ void print_text(const char *text, bool one_line)
     }
 }
 
-static void add_cell(struct table *t, const char *text)
+void table_cell(struct table *t, const char *text)
 {
     ARRAY_GROW(t->cells, t->n_cells + 1, t->cap_cells);
     t->cells[t->n_cells++] = xstrdup(text ? text : "");
@@ -92,7 +92,7 @@ struct table *table_create(const char *const *heads, size_t n)
 
     t->n = n;
     for (size_t i = 0; i < n; i++)
-        add_cell(t, heads[i]);
+        table_cell(t, heads[i]);
     return t;
 }
 
@@ -102,7 +102,7 @@ void table_row(struct table *t, ...)
 
     va_start(ap, t);
     for (size_t i = 0; i < t->n; i++)
-        add_cell(t, va_arg(ap, const char *));
+        table_cell(t, va_arg(ap, const char *));
     va_end(ap);
 }
 
