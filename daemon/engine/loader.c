@@ -128,14 +128,12 @@ static int make_room(struct engine *e, struct slot *s, struct model *m, struct m
     r = plan(e, m, o, most, &best, err);
     if (r >= 0 && !best.fits)
         return model_refuse(m, &best, err);
-    while (r >= 0) {
+    while (r >= 0 && !good_enough(&p)) {
         r = ask_others(e, m, o, &caches, good_enough, &p, err);
         if (r < 0 || good_enough(&p) || !(victim = catalog_victim(&e->catalog, s)))
             break;
         loader_unload(e, victim, "another model needs its memory");
         r = plan(e, m, o, 0, &p, err);
-        if (r < 0 || good_enough(&p))
-            break;
     }
     if (r >= 0 && !p.fits)
         r = ask_others(e, m, o, &all, budget_fits, &p, err);

@@ -123,7 +123,8 @@ int residency_look_at_drives(struct residency *r, residency_progress_fn *progres
 int residency_read_in(struct residency *r, residency_progress_fn *progress, void *arg,
                       const _Atomic bool *cancel, struct err *err)
 {
-    struct load l = {.r = r, .progress = progress, .arg = arg, .cancel = cancel};
+    struct load l = {
+        .r = r, .progress = progress, .arg = arg, .cancel = cancel, .total = bytes_that_stay(r)};
     int64_t t0 = clock_us();
     size_t n;
     struct stream_range *ranges = list(r, &n);
@@ -131,8 +132,6 @@ int residency_read_in(struct residency *r, residency_progress_fn *progress, void
     struct reader_stats s;
     int rc = residency_open_reader(r, &reader, err);
 
-    for (size_t i = 0; i < n; i++)
-        l.total += ranges[i].bytes;
     if (rc >= 0) {
         rc = stream_read(reader, residency_loading_bytes(r), ranges, n, note, &l, err);
         reader_stats(reader, &s);
