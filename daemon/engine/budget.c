@@ -33,20 +33,21 @@ int budget_plan(const struct engine_options *opt, struct model *m, struct model_
     return r;
 }
 
-int budget_least(const struct engine_options *opt, struct model *m, struct model_options *o,
+int budget_least(const struct engine_options *opt, struct model *m, const struct model_options *o,
                  size_t bytes, size_t most, bool (*wanted)(const struct model_plan *p),
                  size_t *ret_more, struct err *err)
 {
     size_t no = 0, step = most / 128 + 1;
+    struct model_options tried = *o;
     struct model_plan with;
-    int r = budget_plan(opt, m, o, bytes + most, &with, err);
+    int r = budget_plan(opt, m, &tried, bytes + most, &with, err);
 
     if (r < 0 || !wanted(&with))
         return MIN(r, 0);
     while (most - no > step) {
         size_t half = no + (most - no) / 2;
 
-        r = budget_plan(opt, m, o, bytes + half, &with, err);
+        r = budget_plan(opt, m, &tried, bytes + half, &with, err);
         if (r < 0)
             return r;
         if (wanted(&with))

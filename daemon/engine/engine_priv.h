@@ -180,7 +180,7 @@ int budget_plan(const struct engine_options *opt, struct model *m, struct model_
  * Of `most` more bytes the least, within a hundredth, with which that plan is as wanted:
  * 1.  0: not even with all of them.  ENGINE or IO.
  */
-int budget_least(const struct engine_options *opt, struct model *m, struct model_options *o,
+int budget_least(const struct engine_options *opt, struct model *m, const struct model_options *o,
                  size_t bytes, size_t most, bool (*wanted)(const struct model_plan *p),
                  size_t *ret_more, struct err *err);
 bool budget_fits(const struct model_plan *p);

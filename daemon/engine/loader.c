@@ -119,13 +119,14 @@ static int make_room(struct engine *e, struct slot *s, struct model *m, struct m
     static const struct source caches = {budget_cache_bytes, budget_shrink_caches},
                                all = {budget_spare_bytes, budget_shrink};
     size_t most = budget_obtainable_bytes(e, s);
+    struct model_options tried = *o;
     struct model_plan p, best;
     struct slot *victim;
     int r = plan(e, m, o, 0, &p, err);
 
     if (r < 0 || good_enough(&p) || !most)
         goto out;
-    r = plan(e, m, o, most, &best, err);
+    r = plan(e, m, &tried, most, &best, err);
     if (r >= 0 && !best.fits)
         return model_refuse(m, &best, err);
     while (r >= 0 && !good_enough(&p)) {

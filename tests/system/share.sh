@@ -72,6 +72,17 @@ for name, floor, says in (("moe", moe_floor, moe_says), ("slow", slow_floor, slo
 check(models()["slow"]["stage"] == "weights", "its weights stream", models()["slow"])
 check("weights cut" in os.popen("rnbctl ps").read(), "ps says so")
 
+# What others could give, and do not, is not counted on: a model takes what it would take of that room alone.
+for room in range(slow_floor + (4 << 20), slow_floor + (12 << 20), 4 << 20):
+    beside("moe", room, pin=True)
+    took = load("slow")["result"]["charged_bytes"]
+    check(models()["moe"]["stage"] == "whole", "moe gives nothing where that would not make slow whole", models()["moe"])
+    for name in models():
+        rpc("model.unload", name=name)
+    rpc("budget.set", ram=room)
+    by_itself = load("slow")["result"]["charged_bytes"]
+    check(abs(took - by_itself) < 64 << 10, "and slow leaves as much for requests as in a budget of its own", room, took, by_itself)
+
 # Nobody gives in vain.
 for pin in (True, False):
     held = beside("moe", 0, pin=pin)
