@@ -1,6 +1,7 @@
 /* Sizes, shares and times as people write them; see units.h. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -197,26 +198,35 @@ int units_parse_time_ms(const char *text, int64_t *ret_ms, struct err *err)
     return 0;
 }
 
-char *units_format_size(uint64_t bytes, char *buf, unsigned cap)
+static char *format_size(uint64_t bytes, bool up, char *buf, unsigned cap)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     double value = (double)bytes;
-    unsigned unit = 0;
+    unsigned unit = 0, digits;
 
     /* 1023.5 would be printed as 1024 of the smaller unit. */
     while (value >= (unit ? 1023.5 : 1024.0) && unit + 1 < ARRAY_LEN(names)) {
         value /= 1024;
         unit++;
     }
+    digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+    if (up)
+        value = ceil(value * pow(10, digits)) / pow(10, digits);
     if (unit == 0)
         snprintf(buf, cap, "%" PRIu64 " B", bytes);
     else
-        snprintf(buf, cap, "%.*f %s",
-                 value < 9.995   ? 2
-                 : value < 99.95 ? 1
-                                 : 0,
-                 value, names[unit]);
+        snprintf(buf, cap, "%.*f %s", (int)digits, value, names[unit]);
     return buf;
+}
+
+char *units_format_size(uint64_t bytes, char *buf, unsigned cap)
+{
+    return format_size(bytes, false, buf, cap);
+}
+
+char *units_format_size_up(uint64_t bytes, char *buf, unsigned cap)
+{
+    return format_size(bytes, true, buf, cap);
 }
 
 char *units_format_time_ms(int64_t ms, char *buf, unsigned cap)

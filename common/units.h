@@ -24,5 +24,7 @@ int units_parse_time_ms(const char *text, int64_t *ret_ms, struct err *err);
 
 /* "1.50 GiB", "96.0 MiB", "312 B" into buf (at least 24 bytes); returns buf. */
 char *units_format_size(uint64_t bytes, char *buf, unsigned cap);
+/* As units_format_size, and never less than bytes: for what somebody is to give. */
+char *units_format_size_up(uint64_t bytes, char *buf, unsigned cap);
 /* "250ms", "1.2s", "3m20s", "2h05m" */
 char *units_format_time_ms(int64_t ms, char *buf, unsigned cap);

@@ -26,6 +26,7 @@
 struct fit {
     const struct model *m;
     struct model_options o;
+    bool any_ctx; /* none was asked for */
     const struct backend_ops *ops;
     struct backend *be;
     size_t bytes;
@@ -82,10 +83,17 @@ static int streaming_ctx(const struct fit *f, size_t *ret, struct err *err)
     return 0;
 }
 
+/* The least context for which all of a model is made resident where nobody has asked for one. */
+static size_t useful_ctx(const struct fit *f)
+{
+    size_t train = f->m->hp.n_ctx_train;
+
+    return MAX(MIN(CTX_USEFUL, train / 8), MIN((size_t)MODEL_CTX_STEP, train));
+}
+
 static int choose_ctx(struct fit *f, bool *ret_capped, struct err *err)
 {
-    size_t train = f->m->hp.n_ctx_train, n_ctx = train;
-    size_t useful = MAX(MIN(CTX_USEFUL, train / 8), MIN((size_t)MODEL_CTX_STEP, train));
+    size_t train = f->m->hp.n_ctx_train, n_ctx = train, useful = useful_ctx(f);
     struct sizes s;
     int r = sizes_at(f, train, SIZE_MAX, &s, err);
 
@@ -157,7 +165,7 @@ static int advise_ctx(const struct fit *f, struct model_plan *p, struct err *err
         r = sizes_at(f, n_ctx, f->bytes, &s, err);
         if (r >= 0)
             add_way(p, "--ctx %zu would need %s", n_ctx,
-                    units_format_size(s.floor, need, sizeof need));
+                    units_format_size_up(s.floor, need, sizeof need));
     }
     return r;
 }
@@ -183,7 +191,7 @@ static int advise_kv(const struct fit *f, struct model_plan *p, struct err *err)
             return r;
         if (floor <= f->bytes) {
             add_way(p, "--kv %s would need %s", kv->name,
-                    units_format_size(floor, need, sizeof need));
+                    units_format_size_up(floor, need, sizeof need));
             break;
         }
     }
@@ -220,20 +228,45 @@ static void advise_unload(const struct fit *f, struct model_plan *p)
             units_format_size(held, size, sizeof size));
 }
 
+/* Of how much the headroom leaves a model so much. */
+static size_t with_headroom(const struct fit *f, size_t bytes)
+{
+    return bytes + MIN(f->o.headroom, bytes / (MODEL_HEADROOM_SHARE - 1) + 1);
+}
+
+/* What all of it takes, at the context that it would have then. */
+static int whole_bytes(const struct fit *f, const struct model_plan *p, size_t *ret,
+                       struct err *err)
+{
+    size_t n_ctx = (useful_ctx(f) + MODEL_CTX_STEP - 1) / MODEL_CTX_STEP * MODEL_CTX_STEP;
+    struct sizes s;
+    int r;
+
+    *ret = p->all;
+    if (!f->any_ctx || n_ctx <= p->n_ctx)
+        return 0;
+    r = sizes_at(f, MIN(n_ctx, f->m->hp.n_ctx_train), SIZE_MAX, &s, err);
+    if (r >= 0)
+        *ret = s.all;
+    return r;
+}
+
 /* What would help: less of a context, a narrower cache of it, another model's place, a budget. */
 static int give_advice(const struct fit *f, struct model_plan *p, struct err *err)
 {
-    size_t others = f->o.others ? f->o.others->bytes : 0;
     char need[24], all[24];
+    size_t whole = 0, others = f->o.others ? f->o.others->bytes : 0;
     int r = advise_ctx(f, p, err);
 
     if (r >= 0)
         r = advise_kv(f, p, err);
+    if (r >= 0)
+        r = whole_bytes(f, p, &whole, err);
     if (r < 0)
         return r;
     advise_unload(f, p);
-    units_format_size(p->floor + others, need, sizeof need);
-    units_format_size(p->all + others, all, sizeof all);
+    units_format_size_up(p->needs + others, need, sizeof need);
+    units_format_size_up(with_headroom(f, whole) + others, all, sizeof all);
     if (*p->advice)
         add_way(p, "a budget of %s would do as it is", need);
     else
@@ -300,7 +333,7 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
                struct backend *be, size_t free_bytes, struct model_plan *ret, struct err *err)
 {
     struct model_plan p = {.free_bytes = free_bytes};
-    struct fit f = {.m = m, .ops = ops, .be = be, .bytes = free_bytes};
+    struct fit f = {.m = m, .any_ctx = !opt->n_ctx, .ops = ops, .be = be, .bytes = free_bytes};
     struct sizes s = {0};
     int r = model_options_check(m, opt, &f.o, err);
 
@@ -310,6 +343,7 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
         r = sizes_at(&f, f.o.n_ctx, free_bytes, &s, err);
     if (r >= 0)
         r = least(&f, &p.floor, err);
+    p.needs = with_headroom(&f, p.floor);
     /* Near the floor a shorter chunk is what is left to give. */
     while (r >= 0 && s.floor > free_bytes && f.o.n_batch > BATCH_LEAST && !m->arch->encoder) {
         f.o.n_batch = MAX(f.o.n_batch / 2, BATCH_LEAST);

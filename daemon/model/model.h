@@ -44,14 +44,18 @@ struct model_others {
     unsigned n;
 };
 
+#define MODEL_HEADROOM_SHARE 8
+
 struct model_options {
     size_t n_ctx; /* 0: the file's training context, capped by what the budget can hold */
     size_t
         n_batch;  /* rows of a prefill chunk at most; 0: 512, or up to 2048 where weights stream */
     size_t n_out; /* rows of logits of one call at most; 0: 4 */
-    const struct format *kv;            /* f16 (NULL), q8_0, q4_0, f32 */
-    const char *state_dir;              /* where figures of drives are kept; NULL: none are */
-    size_t bytes;                       /* all that it may hold; 0: what the budget has free */
+    const struct format *kv; /* f16 (NULL), q8_0, q4_0, f32 */
+    const char *state_dir;   /* where figures of drives are kept; NULL: none are */
+    size_t bytes;            /* all that it may hold; 0: what the budget has free */
+    size_t
+        headroom; /* who plans keeps so much of what it has, or a MODEL_HEADROOM_SHARE: advice counts it */
     const struct model_others *others;  /* NULL: none */
     const struct reader_faults *faults; /* its weights are read by this instead; tests */
 };
@@ -86,7 +90,8 @@ struct model_plan {
     size_t account[ACCOUNT_COUNT];
     size_t total;   /* resident when ready */
     size_t peak;    /* while loading */
-    size_t floor;   /* least budget for n_ctx */
+    size_t floor;   /* what it holds at least for n_ctx */
+    size_t needs;   /* … of so much that the headroom of its options is left beside it */
     size_t all;     /* budget from which on everything is resident */
     size_t n_batch; /* rows of a chunk: fewer than asked for where the budget is near the floor */
     struct placement placement;

@@ -219,6 +219,21 @@ START_TEST(a_size_that_was_shown_can_be_read)
 }
 END_TEST
 
+START_TEST(a_size_that_was_rounded_up_is_enough)
+{
+    char buf[24];
+    uint64_t back;
+
+    for (uint64_t n = 1; n < (uint64_t)1 << 50; n += n / 97 + 1) {
+        units_format_size_up(n, buf, sizeof buf);
+        ck_assert_int_eq(units_parse_size(buf, &back, NULL), 0);
+        ck_assert_msg(back >= n && back - n <= n / 99, "%s", buf);
+    }
+    ck_assert_str_eq(units_format_size_up(1073741824, buf, sizeof buf), "1.00 GiB");
+    ck_assert_str_eq(units_format_size_up(1073741825, buf, sizeof buf), "1.01 GiB");
+}
+END_TEST
+
 static const struct {
     int64_t ms;
     const char *text;
@@ -262,6 +277,7 @@ TCase *tcase_common_units(void)
     tcase_add_loop_test(tc, what_is_no_time_is_refused, 0, N(bad_times));
     tcase_add_loop_test(tc, a_size_is_shown_in_three_digits, 0, N(shown_sizes));
     tcase_add_test(tc, a_size_that_was_shown_can_be_read);
+    tcase_add_test(tc, a_size_that_was_rounded_up_is_enough);
     tcase_add_loop_test(tc, a_time_is_shown, 0, N(shown_times));
     tcase_add_test(tc, a_small_buffer_is_not_overrun);
     return tc;

@@ -285,12 +285,12 @@ START_TEST(a_plan_that_does_not_fit_says_which_cache_whose_place_or_what_budget_
     wide.others = &others;
     p = plan_of(m, &wide, floor_q8);
     snprintf(want, sizeof want, "--kv q8_0 would need %s",
-             units_format_size(floor_q8, size, sizeof size));
+             units_format_size_up(floor_q8, size, sizeof size));
     ck_assert_msg(strstr(p.advice, want) != NULL, "%s", p.advice);
     ck_assert_msg(strstr(p.advice, "unloading 'right', which holds 5.00 MiB") != NULL, "%s",
                   p.advice);
     snprintf(want, sizeof want, "a budget of %s would do",
-             units_format_size(full + others.bytes, size, sizeof size));
+             units_format_size_up(full + others.bytes, size, sizeof size));
     ck_assert_msg(strstr(p.advice, want) != NULL, "%s", p.advice);
     p = plan_of(m, &wide, floor_q8 - 1);
     ck_assert_ptr_null(strstr(p.advice, "q8_0"));
