@@ -173,10 +173,10 @@ static int apply_rest(struct rnbd *d, struct settings *fresh, size_t old_budget,
     if (r == 0)
         r = known_apply(fresh, d->engine, err);
     if (r < 0) {
-        if (fresh->ram_bytes != d->settings.ram_bytes)
+        /* unless somebody has chosen another meanwhile */
+        if (fresh->ram_bytes != d->settings.ram_bytes && budget == fresh->ram_bytes)
             ledger_set_budget(d->ledger, POOL_RAM, old_budget, &ignored);
-        if (old_budget > budget) /* what was given back for it */
-            engine_budget_raised(d->engine);
+        engine_budget_raised(d->engine); /* what was given back for it */
         return r;
     }
     exchange_models(&d->settings, fresh);
@@ -186,8 +186,6 @@ static int apply_rest(struct rnbd *d, struct settings *fresh, size_t old_budget,
     d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
     d->settings.give_way = fresh->give_way;
     watch_pressure(d);
-    if (budget > old_budget)
-        engine_budget_raised(d->engine);
     return 0;
 }
 
@@ -234,13 +232,9 @@ static int settle_budget(struct rnbd *d, struct err *err)
 {
     struct job_sink sink = {on_budget_progress, on_budget_set, d};
     size_t bytes = d->reload.fresh.ram_bytes;
-    int r;
 
     if (bytes == d->settings.ram_bytes)
         return 0;
-    r = ledger_set_budget(d->ledger, POOL_RAM, bytes, err);
-    if (r != -ERR_CONFLICT)
-        return r;
     d->reload.job = engine_set_budget(d->engine, bytes, BUDGET_KEEP, &sink, err);
     return d->reload.job < 0 ? (int)d->reload.job : 1;
 }

@@ -4,83 +4,6 @@
 #include "common/units.h"
 #include "daemon/engine/engine_priv.h"
 
-/* Left free for requests by models that could take it all: their texts, ids and samplers. */
-#define HEADROOM_BYTES     ((size_t)16 << 20)
-#define HEADROOM_PER_TOKEN ((size_t)40) /* of the vocabulary */
-
-size_t budget_headroom(const struct model *m, size_t bytes)
-{
-    struct model_info info;
-
-    model_info(m, &info);
-    return MIN(HEADROOM_BYTES + info.n_vocab * HEADROOM_PER_TOKEN, bytes / 8);
-}
-
-int budget_plan(const struct engine_options *opt, struct model *m, struct model_options *o,
-                size_t bytes, struct model_plan *ret, struct err *err)
-{
-    size_t less = bytes - budget_headroom(m, bytes);
-    bool ctx_given = o->n_ctx != 0;
-    int r = model_plan(m, o, opt->backend_ops, opt->backend, ctx_given ? bytes : less, ret, err);
-
-    o->bytes = ctx_given ? bytes : less;
-    if (r < 0 || !ctx_given || !ret->fits || ret->placement.mode == PLACEMENT_ALL)
-        return r;
-    r = model_plan(m, o, opt->backend_ops, opt->backend, less, ret, err);
-    if (r >= 0 && !ret->fits)
-        return model_plan(m, o, opt->backend_ops, opt->backend, bytes, ret, err);
-    o->bytes = less;
-    return r;
-}
-
-int budget_least(const struct engine_options *opt, struct model *m, const struct model_options *o,
-                 size_t bytes, size_t most, bool (*wanted)(const struct model_plan *p),
-                 size_t *ret_more, struct err *err)
-{
-    size_t no = 0, step = most / 128 + 1;
-    struct model_options tried = *o;
-    struct model_plan with;
-    int r = budget_plan(opt, m, &tried, bytes + most, &with, err);
-
-    if (r < 0 || !wanted(&with))
-        return MIN(r, 0);
-    while (most - no > step) {
-        size_t half = no + (most - no) / 2;
-
-        r = budget_plan(opt, m, &tried, bytes + half, &with, err);
-        if (r < 0)
-            return r;
-        if (wanted(&with))
-            most = half;
-        else
-            no = half;
-    }
-    *ret_more = most;
-    return 1;
-}
-
-bool budget_fits(const struct model_plan *p)
-{
-    return p->fits;
-}
-
-/*
- * Half of its slots is what a model gives for another to be fast, or for a request:
- * most of what it wants is in the other half.  With fewer it would be as slow as
- * the drive for as long as the other stays; it does better to leave and to come back.
- */
-static size_t spare_cache(const struct slot *s)
-{
-    struct residency_stats now;
-    size_t keep = s->loaded_as.slots_bytes / 2;
-
-    if (!s->model)
-        return 0;
-    model_residency(s->model, &now);
-    return MIN(slot_spare_bytes(s),
-               now.placement.slots_bytes - MIN(now.placement.slots_bytes, keep));
-}
-
 static size_t sum_of(const struct engine *e, size_t (*part)(const struct slot *s))
 {
     size_t sum = 0;
@@ -97,7 +20,7 @@ size_t budget_spare_bytes(const struct engine *e)
 
 size_t budget_cache_bytes(const struct engine *e)
 {
-    return sum_of(e, spare_cache);
+    return sum_of(e, slot_cache_bytes);
 }
 
 size_t budget_obtainable_bytes(const struct engine *e, const struct slot *but)
@@ -187,7 +110,7 @@ size_t budget_shrink(struct engine *e, size_t bytes)
 
 size_t budget_shrink_caches(struct engine *e, size_t bytes)
 {
-    return shrink(e, bytes, spare_cache);
+    return shrink(e, bytes, slot_cache_bytes);
 }
 
 static size_t missing(const struct engine *e, size_t bytes)
@@ -225,6 +148,7 @@ void budget_mark(struct engine *e)
         s->marked_bytes = s->model ? model_held_bytes(s->model) : 0;
 }
 
+/* Headroom is not looked at: there is as much of it as there was. */
 void budget_restore(struct engine *e)
 {
     for (struct slot *s = e->catalog.first; s; s = s->next) {
@@ -259,10 +183,14 @@ static struct slot *next_claim(const struct engine *e, const struct slot *last)
 
 void budget_grow(struct engine *e)
 {
-    budget_tell_spare(e); /* a model may have left */
+    budget_tell_spare(e);    /* a model may have left */
+    if (e->worker.loading) { /* what it has planned it may not have reserved yet */
+        e->worker.taken = true;
+        return;
+    }
     for (struct slot *s = NULL; (s = next_claim(e, s));) {
         size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
-        size_t headroom = budget_headroom(s->model, ledger_budget(e->opt.ledger, POOL_RAM));
+        size_t headroom = room_headroom(s->model, ledger_budget(e->opt.ledger, POOL_RAM));
 
         if (bytes <= headroom)
             return;

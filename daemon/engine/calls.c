@@ -108,29 +108,27 @@ int64_t engine_unload(struct engine *e, const char *name, bool force, const stru
     return post(e, j, sink, jobs_unload);
 }
 
-/* What the present budget has for one more model when all that is idle has left. */
-static size_t free_with_idle_gone(struct engine *e, const struct slot *but)
-{
-    size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
-
-    for (size_t i = 0; i < e->n_slots; i++)
-        if (e->slots[i] != but)
-            bytes += slot_evictable_bytes(&e->catalog, e->slots[i]);
-    /* The model itself, if it is there already, would not stand beside itself. */
-    return but ? bytes + slot_evictable_bytes(&e->catalog, but) : bytes;
-}
-
-/* Who stays meanwhile, and what they could give for a model that is not there yet. */
+/* What the present budget has free for one more model, and who could give and who stays. */
 static void look_at_others(struct engine *e, const struct slot *but, struct job *j)
 {
-    size_t budget = ledger_budget(e->opt.ledger, POOL_RAM), held, spare;
+    size_t budget = ledger_budget(e->opt.ledger, POOL_RAM), most;
+    struct room_offers *o = &j->offers;
 
-    for (size_t i = 0; i < e->n_slots; i++)
-        if (e->slots[i] != but && slot_stays(&e->catalog, e->slots[i], &held, &spare)) {
-            model_others_add(&j->others, e->slots[i]->name, held, held - MIN(held, spare));
-            j->spare_bytes += spare;
+    o->free = ledger_free_bytes(e->opt.ledger, POOL_RAM);
+    o->list = XNEW_ARRAY(struct slot_offer, e->n_slots);
+    for (size_t i = 0; i < e->n_slots; i++) {
+        struct slot_offer offer = slot_read_offer(&e->catalog, e->slots[i]);
+
+        if (e->slots[i] == but) {
+            o->free += offer.held; /* it would not stand beside itself */
+            continue;
         }
-    j->others.bytes = budget - MIN(budget, j->free_bytes + j->spare_bytes);
+        if (offer.held && !offer.leaves)
+            model_others_add(&j->others, e->slots[i]->name, offer.held, offer.held - offer.spare);
+        o->list[o->n++] = offer;
+    }
+    most = o->free + room_offered_bytes(o);
+    j->others.bytes = budget - MIN(budget, most);
 }
 
 /* A job that only looks at a file; the slot's path is copied, for IO has nothing to do with slots. */
@@ -163,7 +161,7 @@ int64_t engine_plan(struct engine *e, const char *target, size_t n_ctx, const ch
     j->kv = xstrdup(kv ? kv : s && s->asked.kv ? s->asked.kv->name : NULL);
     j->n_ctx = n_ctx ? n_ctx : s ? s->asked.n_ctx : 0;
     j->ram_bytes = ram;
-    j->free_bytes = ram ? ram : free_with_idle_gone(e, s);
+    j->offers.free = ram;
     if (!ram)
         look_at_others(e, s, j);
     id = open_job(e, j, sink);
@@ -276,6 +274,15 @@ void engine_job_abandon(struct engine *e, int64_t job)
     notes_cancel(e, t->job->work.id);
 }
 
+/* Budgets are set in the order in which they were asked for. */
+static bool budget_waits(const struct engine *e)
+{
+    for (size_t i = 0; i < e->n_jobs; i++)
+        if (e->jobs[i].job->work.kind == WORK_BUDGET)
+            return true;
+    return false;
+}
+
 int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force force,
                           const struct job_sink *sink, struct err *err)
 {
@@ -287,13 +294,14 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force 
     r = admit(e, err);
     if (r < 0)
         return r;
-    r = ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
+    r = budget_waits(e) ? -ERR_CONFLICT
+                        : ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
     if (r < 0 && r != -ERR_CONFLICT)
         return r;
     j = job_create(WORK_BUDGET, NULL, "");
     j->ram_bytes = ram_bytes;
     j->may_go = force;
-    if (r < 0) /* models have to give back: ENGINE's, at the end of a layer */
+    if (r < 0) /* or models have to give back: ENGINE's, at the end of a layer */
         return post(e, j, sink, jobs_budget);
     id = open_job(e, j, sink);
     jobs_budget_done(e, j, 0);

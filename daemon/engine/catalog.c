@@ -113,26 +113,14 @@ static char **files_of(const struct slot *s)
     return files;
 }
 
-size_t slot_evictable_bytes(struct catalog *c, const struct slot *s)
+struct slot_offer slot_read_offer(struct catalog *c, const struct slot *s)
 {
-    size_t bytes;
+    struct slot_offer offer;
 
     pthread_mutex_lock(&c->lock);
-    bytes = s->status_evictable ? s->status.charged_bytes : 0;
+    offer = s->status_offer;
     pthread_mutex_unlock(&c->lock);
-    return bytes;
-}
-
-bool slot_stays(struct catalog *c, const struct slot *s, size_t *ret_held, size_t *ret_spare)
-{
-    bool stays;
-
-    pthread_mutex_lock(&c->lock);
-    stays = s->status.loaded && !s->status_evictable;
-    *ret_held = s->status.charged_bytes;
-    *ret_spare = s->status_spare;
-    pthread_mutex_unlock(&c->lock);
-    return stays;
+    return offer;
 }
 
 void slot_set_file(struct catalog *c, struct slot *s, size_t file_bytes, int64_t created_s)
@@ -187,6 +175,32 @@ size_t slot_spare_bytes(const struct slot *s)
     held = model_held_bytes(s->model);
     floor = model_floor_bytes(s->model);
     return held > floor ? held - floor : 0;
+}
+
+/*
+ * Half of its slots is what a model gives for another to be fast, or for a request:
+ * most of what it wants is in the other half.  With fewer it would be as slow as
+ * the drive for as long as the other stays; it does better to leave and to come back.
+ */
+size_t slot_cache_bytes(const struct slot *s)
+{
+    size_t keep = s->loaded_as.slots_bytes / 2;
+    struct residency_stats now;
+
+    if (!s->model)
+        return 0;
+    model_residency(s->model, &now);
+    return MIN(slot_spare_bytes(s),
+               now.placement.slots_bytes - MIN(now.placement.slots_bytes, keep));
+}
+
+struct slot_offer slot_offer(const struct slot *s)
+{
+    return (struct slot_offer){.held = slot_held_bytes(s),
+                               .spare = slot_spare_bytes(s),
+                               .cache = slot_cache_bytes(s),
+                               .leaves = slot_may_leave(s, NULL),
+                               .used_at_us = s->used_at_us};
 }
 
 int64_t slot_leaves_at_ms(const struct slot *s)
@@ -252,7 +266,7 @@ static void fill_from_model(const struct slot *s, struct model_status *st)
 void slot_publish(struct catalog *c, struct slot *s)
 {
     int64_t leaves_at = slot_leaves_at_ms(s);
-    size_t spare = slot_spare_bytes(s);
+    struct slot_offer offer = slot_offer(s);
     struct model_status st;
     char **old = NULL, **files = !s->status_files != !s->model ? files_of(s) : NULL;
 
@@ -289,8 +303,7 @@ void slot_publish(struct catalog *c, struct slot *s)
     s->status = st;
     s->status_used_at_ms = s->model ? s->used_at_us / 1000 : -1;
     s->status_leaves_at_ms = leaves_at == INT64_MAX ? -1 : leaves_at;
-    s->status_spare = spare;
-    s->status_evictable = slot_idle(s) && !s->terms.pin;
+    s->status_offer = offer;
     pthread_mutex_unlock(&c->lock);
     slot_files_free(old);
 }
@@ -314,16 +327,6 @@ struct slot *catalog_victim(const struct catalog *c, const struct slot *but)
         if (slot_may_leave(s, but) && (!oldest || s->used_at_us < oldest->used_at_us))
             oldest = s;
     return oldest;
-}
-
-size_t catalog_evictable_bytes(const struct catalog *c, const struct slot *but)
-{
-    size_t sum = 0;
-
-    for (const struct slot *s = c->first; s; s = s->next)
-        if (slot_may_leave(s, but))
-            sum += slot_held_bytes(s);
-    return sum;
 }
 
 struct slot *catalog_expired(const struct catalog *c, int64_t now_ms, int64_t *ret_next_ms)

@@ -31,6 +31,15 @@ struct slot_terms {
     bool pin;
 };
 
+/* What of a model another one can have; all 0 when it is not in memory. */
+struct slot_offer {
+    size_t held;  /* what the ledger holds for it: weights, caches, text, scratch */
+    size_t spare; /* of that, above its floor */
+    size_t cache; /* of that, slots of experts beyond half of those that it was loaded with */
+    bool leaves;  /* idle and not pinned: all of it */
+    int64_t used_at_us;
+};
+
 struct slot {
     /* Fixed. */
     char *name;
@@ -66,8 +75,7 @@ struct slot {
     /* Under the catalog's lock. */
     struct model_status status;                     /* but for the times, which go on */
     int64_t status_used_at_ms, status_leaves_at_ms; /* −1: does not apply */
-    bool status_evictable;
-    size_t status_spare; /* what it holds above its floor */
+    struct slot_offer status_offer;
     char **status_files; /* NULL-terminated, while it is loaded: all parts */
 
     struct slot *next; /* in ENGINE's list */
@@ -90,10 +98,8 @@ void slot_read(struct catalog *c, const struct slot *s, struct model_status *ret
 /* Paths of the files below a loaded model, a copy, NULL-terminated; NULL when it is not loaded. */
 char **slot_files(struct catalog *c, const struct slot *s);
 void slot_files_free(char **files); /* NULL is fine */
-/* What the ledger holds for a model that could leave now. */
-size_t slot_evictable_bytes(struct catalog *c, const struct slot *s);
-/* False when nothing of it is in memory, or it could leave; else what it holds, and of that could give. */
-bool slot_stays(struct catalog *c, const struct slot *s, size_t *ret_held, size_t *ret_spare);
+/* As it was last told. */
+struct slot_offer slot_read_offer(struct catalog *c, const struct slot *s);
 /* Size and time of the file, as soon as somebody has looked. */
 void slot_set_file(struct catalog *c, struct slot *s, size_t file_bytes, int64_t created_s);
 
@@ -110,12 +116,14 @@ bool slot_idle(const struct slot *s);
 size_t slot_held_bytes(const struct slot *s);
 /* … and of that, above its floor. */
 size_t slot_spare_bytes(const struct slot *s);
+/* … and of that, slots that go before anybody leaves. */
+size_t slot_cache_bytes(const struct slot *s);
+struct slot_offer slot_offer(const struct slot *s);
 /* When it will leave by itself; INT64_MAX when it stays. */
 int64_t slot_leaves_at_ms(const struct slot *s);
 /* Is it idle, not pinned and not `but`? */
 bool slot_may_leave(const struct slot *s, const struct slot *but);
 /* The idle, unpinned model that was used least recently; NULL when none. */
 struct slot *catalog_victim(const struct catalog *c, const struct slot *but);
-size_t catalog_evictable_bytes(const struct catalog *c, const struct slot *but);
 /* The one whose time has come at now_ms; NULL when none.  *ret_next_ms: when to look again. */
 struct slot *catalog_expired(const struct catalog *c, int64_t now_ms, int64_t *ret_next_ms);

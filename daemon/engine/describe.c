@@ -86,23 +86,6 @@ static json_t *plan_json(const struct job *j, const struct model_info *info,
     return o;
 }
 
-/* As a load would find it: those that stay give for a model that would not be there else. */
-static int plan_of(const struct engine *e, struct job *j, struct model *m,
-                   struct model_options *opt, struct model_plan *ret, struct err *err)
-{
-    size_t more = j->spare_bytes;
-    int r = budget_plan(&e->opt, m, opt, j->free_bytes, ret, err);
-
-    if (r < 0 || ret->fits || !more)
-        return r;
-    r = budget_least(&e->opt, m, opt, j->free_bytes, more, budget_fits, &more, err);
-    if (r >= 0) {
-        j->free_bytes += more;
-        r = budget_plan(&e->opt, m, opt, j->free_bytes, ret, err);
-    }
-    return r;
-}
-
 int describe_plan(struct engine *e, struct job *j, struct err *err)
 {
     struct model_options opt = {
@@ -118,11 +101,11 @@ int describe_plan(struct engine *e, struct job *j, struct err *err)
     if (j->kv)
         opt.kv = names_kv_format(j->kv, NULL);
     model_info(l.model, &o->info);
-    r = plan_of(e, j, l.model, &opt, &p, err);
+    r = room_foresee(&e->opt, l.model, &opt, &j->offers, &p, err);
     if (r >= 0)
         r = model_work(l.model, &p, opt.kv, e->opt.backend_ops, e->opt.backend, &o->work, err);
     if (r >= 0) {
-        p.free_bytes = j->free_bytes;
+        p.free_bytes = j->offers.free + (p.fits ? 0 : room_offered_bytes(&j->offers));
         o->n_ctx = p.n_ctx;
         o->n_batch = p.n_batch;
         o->placement = p.placement;

@@ -138,7 +138,8 @@ void *worker_thread(void *engine);
 void worker_alive(struct engine *e);
 /* Reads the mail: between two steps of what runs, and from the progress of a load. */
 void worker_read_mail(struct engine *e);
-void worker_take(struct letter *l, void *engine); /* deliver of a work */
+void worker_take(struct letter *l, void *engine);          /* deliver of a work */
+void worker_run(struct engine *e, struct work *take_work); /* now, where nothing runs */
 void worker_cancel(struct engine *e, uint64_t id);
 void worker_cancel_all_of(struct engine *e, const struct slot *s, const char *why);
 /* Ends a request that never ran, or has run: log line, counters, last event. */
@@ -164,26 +165,6 @@ int64_t loader_expire(struct engine *e, int64_t now_ms);
 
 /* -- budget.c, ENGINE: between two layers ---------------------------------------------------------- */
 
-struct model;
-struct model_options;
-struct model_plan;
-/* Of that many bytes, what a model leaves for requests. */
-size_t budget_headroom(const struct model *m, size_t bytes);
-/*
- * How a model will be in that many bytes, to plan as to load: one whose context
- * the budget decides, or that is not all resident, leaves something for requests
- * if it can.  o->bytes becomes what it may have.  ENGINE or IO.
- */
-int budget_plan(const struct engine_options *opt, struct model *m, struct model_options *o,
-                size_t bytes, struct model_plan *ret, struct err *err);
-/*
- * Of `most` more bytes the least, within a hundredth, with which that plan is as wanted:
- * 1.  0: not even with all of them.  ENGINE or IO.
- */
-int budget_least(const struct engine_options *opt, struct model *m, const struct model_options *o,
-                 size_t bytes, size_t most, bool (*wanted)(const struct model_plan *p),
-                 size_t *ret_more, struct err *err);
-bool budget_fits(const struct model_plan *p);
 /* What loaded models hold beyond their floors. */
 size_t budget_spare_bytes(const struct engine *e);
 /*
@@ -204,7 +185,11 @@ size_t budget_shrink_caches(struct engine *e, size_t bytes);
  * is missing, or all of it would not do: then nobody has given anything.
  */
 bool budget_find(struct engine *e, size_t bytes, const char *why);
-/* The same where it may yet come to nothing: all that is above a floor, and nobody leaves. */
+/*
+ * The same where it may yet come to nothing, as with a file that nobody has read: all
+ * that is above a floor, slots first, and nobody leaves, for who has left does not come
+ * back, and what was lent does.
+ */
 bool budget_lend(struct engine *e, size_t bytes);
 /*
  * Before a load, and when it has come to nothing: what models have given for it they
@@ -213,9 +198,9 @@ bool budget_lend(struct engine *e, size_t bytes);
 void budget_mark(struct engine *e);
 void budget_restore(struct engine *e);
 /*
- * There is more than before: models that are not all resident may take it.  Nothing
- * is read for that here: slots fill as they are missed, dense weights come home
- * between the layers of what runs.
+ * There is more than before: models that are not all resident may take it, or when
+ * the load that is at work has ended.  Nothing is read for that here: slots fill as
+ * they are missed, dense weights come home between the layers of what runs.
  */
 void budget_grow(struct engine *e);
 /* For LOOP to see. */
@@ -230,6 +215,7 @@ void jobs_budget(struct letter *l, void *engine); /* deliver */
 void jobs_budget_resume(struct engine *e);
 void jobs_cache(struct letter *l, void *engine); /* cache.c: deliver */
 void jobs_plan(struct letter *l, void *engine);  /* outlook.c: deliver */
+void jobs_run_plan(struct engine *e, struct job *take_job);
 void jobs_finish_leaving(struct engine *e, struct slot *s);
 /* The budget is set: says so.  Any thread. */
 void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded);

@@ -201,11 +201,11 @@ static bool end_running(struct engine *e, struct job *j)
 {
     struct work *w = e->worker.running;
     size_t used = ledger_used(e->opt.ledger, POOL_RAM);
-    size_t goes = catalog_evictable_bytes(&e->catalog, NULL);
+    size_t goes = budget_obtainable_bytes(e, NULL);
 
     if (j->may_go != BUDGET_RUNNING || !w || !w->slot || w->slot->terms.pin || e->worker.budget)
         return false;
-    goes += w->slot->model ? slot_held_bytes(w->slot) : used;
+    goes += w->slot->model ? slot_held_bytes(w->slot) - slot_spare_bytes(w->slot) : used;
     if (used - MIN(used, goes) > j->ram_bytes)
         return false;
     e->worker.budget = j;
@@ -257,12 +257,18 @@ void jobs_budget(struct letter *l, void *engine)
 {
     struct engine *e = engine;
     struct job *j = job_of((struct work *)l);
+    const struct work *running;
     struct err err;
     int r;
 
     if (wait_behind(e, j))
         return;
+    running = e->worker.running;
     r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
+    if (r == -ERR_CONFLICT && running && running->kind == WORK_PLAN) {
+        e->worker.budget = j; /* its buffers are gone in a moment */
+        return;
+    }
     if (r == -ERR_CONFLICT) {
         struct reading reading = reading_below(e, j);
         /* What may be used before what is being read has gone. */
@@ -280,10 +286,12 @@ void jobs_budget(struct letter *l, void *engine)
         if (r >= 0)
             r = lower(e, j->ram_bytes, &err);
     }
-    if (r < 0)
+    if (r < 0) {
         fail(e, j, &err);
-    else
-        jobs_budget_done(e, j, j->n_unloaded);
+        return;
+    }
+    jobs_budget_done(e, j, j->n_unloaded);
+    budget_grow(e); /* one that waited may be a higher one */
 }
 
 void jobs_budget_resume(struct engine *e)

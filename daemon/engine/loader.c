@@ -10,12 +10,7 @@
 #include "daemon/chat/chat.h"
 #include "daemon/engine/engine_priv.h"
 #include "daemon/engine/outlook.h"
-
-/*
- * A model without a configured context takes what is free, if that is at least
- * this many tokens; only for less do idle models have to leave.
- */
-#define CTX_ENOUGH 8192
+#include "daemon/engine/room.h"
 
 /* Progress goes up this often at most. */
 #define PROGRESS_EVERY_MS 100
@@ -62,87 +57,60 @@ static void on_tick(void *arg)
     worker_read_mail(arg);
 }
 
-/* What is free, and its text, which it holds already. */
-static size_t room_of(const struct engine *e, const struct model *m)
+/* -- who gives for it, see room.h -- */
+
+static size_t free_bytes(void *loading)
 {
-    return ledger_free_bytes(e->opt.ledger, POOL_RAM) + model_held_bytes(m);
+    const struct loading *l = loading;
+
+    return ledger_free_bytes(l->e->opt.ledger, POOL_RAM) +
+           model_held_bytes(l->model); /* its text */
 }
 
-/* With what is free and `more`. */
-static int plan(const struct engine *e, struct model *m, struct model_options *o, size_t more,
-                struct model_plan *ret, struct err *err)
+static size_t caches(void *loading)
 {
-    return budget_plan(&e->opt, m, o, room_of(e, m) + more, ret, err);
+    return budget_cache_bytes(((const struct loading *)loading)->e);
 }
 
-static bool good_enough(const struct model_plan *p)
+static size_t spare(void *loading)
 {
-    return p->fits && placement_is_whole(&p->placement) &&
-           (!p->ctx_capped || p->n_ctx >= CTX_ENOUGH);
+    return budget_spare_bytes(((const struct loading *)loading)->e);
 }
 
-/* What others are asked to give back of, and how. */
-struct source {
-    size_t (*bytes)(const struct engine *e);
-    size_t (*shrink)(struct engine *e, size_t bytes);
-};
-
-/*
- * Others give back what makes the plan as it is wanted, and no more of it than
- * that, within a hundredth; nothing where all of it would not do.  *p is the plan then.
- */
-static int ask_others(struct engine *e, struct model *m, struct model_options *o,
-                      const struct source *from, bool (*wanted)(const struct model_plan *p),
-                      struct model_plan *p, struct err *err)
+static size_t most(void *loading)
 {
-    size_t more;
-    int r = budget_least(&e->opt, m, o, room_of(e, m), from->bytes(e), wanted, &more, err);
+    const struct loading *l = loading;
 
-    if (r <= 0)
-        return r;
-    from->shrink(e, more);
-    return plan(e, m, o, 0, p, err);
+    return budget_obtainable_bytes(l->e, l->work->slot);
 }
 
-/*
- * Makes a model fit as a whole, if others can be asked for what is missing: first
- * caches shrink, of pinned models too, which have to stay but not with all of their
- * slots; if that is not enough, idle models leave, least recently used first, until
- * it is.  Dense weights that stay would be read again for every token, so they are
- * asked last, for a model that would not be there at all.  No one gives back or
- * leaves in vain.  Fixes the context.  What does not fit with all that there is to
- * have is refused with that sum.
- */
-static int make_room(struct engine *e, struct slot *s, struct model *m, struct model_options *o,
-                     struct err *err)
+static void shrink_caches(void *loading, size_t bytes)
 {
-    static const struct source caches = {budget_cache_bytes, budget_shrink_caches},
-                               all = {budget_spare_bytes, budget_shrink};
-    size_t most = budget_obtainable_bytes(e, s);
-    struct model_options tried = *o;
-    struct model_plan p, best;
-    struct slot *victim;
-    int r = plan(e, m, o, 0, &p, err);
-
-    if (r < 0 || good_enough(&p) || !most)
-        goto out;
-    r = plan(e, m, &tried, most, &best, err);
-    if (r >= 0 && !best.fits)
-        return model_refuse(m, &best, err);
-    while (r >= 0 && !good_enough(&p)) {
-        r = ask_others(e, m, o, &caches, good_enough, &p, err);
-        if (r < 0 || good_enough(&p) || !(victim = catalog_victim(&e->catalog, s)))
-            break;
-        loader_unload(e, victim, "another model needs its memory");
-        r = plan(e, m, o, 0, &p, err);
-    }
-    if (r >= 0 && !p.fits)
-        r = ask_others(e, m, o, &all, budget_fits, &p, err);
-out:
-    if (r >= 0 && p.fits)
-        o->n_ctx = p.n_ctx;
-    return r;
+    budget_shrink_caches(((const struct loading *)loading)->e, bytes);
 }
+
+static void shrink(void *loading, size_t bytes)
+{
+    budget_shrink(((const struct loading *)loading)->e, bytes);
+}
+
+static bool leave(void *loading)
+{
+    const struct loading *l = loading;
+    struct slot *victim = catalog_victim(&l->e->catalog, l->work->slot);
+
+    if (victim)
+        loader_unload(l->e, victim, "another model needs its memory");
+    return victim != NULL;
+}
+
+static const struct givers loaded_models = {.free = free_bytes,
+                                            .caches = caches,
+                                            .spare = spare,
+                                            .most = most,
+                                            .shrink_caches = shrink_caches,
+                                            .shrink = shrink,
+                                            .leave = leave};
 
 static struct model_options options_of(const struct engine *e, const struct slot *s)
 {
@@ -159,15 +127,19 @@ static int read_model(struct loading *l, struct err *err)
     struct slot *s = l->work->slot;
     struct model_options o = options_of(e, s);
     struct model_others others;
+    struct model_plan p;
     int r;
 
     budget_others(e, s, &others);
     others.bytes -= MIN(others.bytes, model_held_bytes(l->model)); /* its text */
     o.others = &others;
     l->budget = ledger_budget(e->opt.ledger, POOL_RAM);
-    r = make_room(e, s, l->model, &o, err);
+    r = room_make(&e->opt, l->model, &o, &loaded_models, l, &p, err);
     if (r < 0)
         return r;
+    if (!p.fits)
+        return model_refuse(l->model, &p, err);
+    o.n_ctx = p.n_ctx;
     e->worker.loading = l;
     r = model_load(l->model, &o, e->opt.ledger, e->opt.backend_ops, e->opt.backend, on_progress, l,
                    &s->cancel_load, err);
@@ -188,13 +160,10 @@ size_t loader_least_bytes(const struct engine *e, size_t bytes)
     const struct loading *l = e->worker.loading;
     struct model_options o = options_of(e, l->work->slot);
     struct model_plan p;
-    size_t least;
 
-    if (budget_plan(&e->opt, l->model, &o, bytes, &p, NULL) < 0)
+    if (room_plan(&e->opt, l->model, &o, bytes, &p, NULL) < 0)
         return bytes + 1;
-    /* an eighth stays for requests where the context is what the rest can hold */
-    least = o.n_ctx ? p.floor : p.floor + p.floor / 7 + 1;
-    return p.fits ? MIN(least, bytes) : MAX(least, bytes + 1);
+    return p.fits ? MIN(p.needs, bytes) : MAX(p.needs, bytes + 1);
 }
 
 void loader_begin_again(struct engine *e)
@@ -216,14 +185,14 @@ static bool goes_on(struct loading *l, int r)
 
     if (!(r == -ERR_CANCELLED && l->again) && !cut)
         return false;
-    if (e->worker.stop || s->leaving ||
-        (work_cancelled(l->work) && !queue_wants(&e->worker.queue, s)))
-        return false;
     l->again = false;
     atomic_store(&s->cancel_load, false);
     s->progress = s->progress_total = 0;
     slot_publish(&e->catalog, s);
-    jobs_budget_resume(e);
+    jobs_budget_resume(e); /* which may cancel it */
+    if (e->worker.stop || s->leaving ||
+        (work_cancelled(l->work) && !queue_wants(&e->worker.queue, s)))
+        return false;
     log_info("load begins again in a lower budget", "model='%s'", s->name);
     return true;
 }

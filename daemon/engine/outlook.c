@@ -128,6 +128,7 @@ static struct hits hits_of(const struct engine *e, const struct job *j)
 /* -- what is known of the machine --------------------------------------------------------------- */
 
 struct machine {
+    bool measure; /* what is not known */
     double drive_rate, slice_rate, drive_wait_s, cpu_s_per_gib;
     bool measured_now;
     char why[256]; /* what is not known, and why; "" */
@@ -141,12 +142,22 @@ static void no_room(struct machine *m, const char *what, size_t bytes)
              units_format_size(bytes, need, sizeof need));
 }
 
-static bool may_measure(const struct engine *e, const char *what, struct machine *m)
+static bool may_measure(const char *what, struct machine *m)
 {
-    if (!e->worker.running && !e->worker.stop)
+    if (m->measure)
         return true;
     snprintf(m->why, sizeof m->why, "%s not been measured yet; ask again when nothing runs", what);
     return false;
+}
+
+/* Between two figures: mail is read, and what it asks for may be worth more than they are. */
+static bool is_broken_off(void *engine)
+{
+    struct engine *e = engine;
+
+    worker_alive(e);
+    worker_read_mail(e);
+    return e->worker.stop || e->worker.budget || work_cancelled(e->worker.running);
 }
 
 /* As many weights to walk over as there is room for; false, and the least of them: none. */
@@ -173,12 +184,14 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
     if (!k->opened)
         gauge_open(&k->gauge, e->opt.state_dir, e->opt.backend_ops, e->opt.backend);
     k->opened = true;
-    if (!gauge_lacks(&k->gauge, &wants) || !may_measure(e, "the kernels have", m))
+    if (!gauge_lacks(&k->gauge, &wants) || !may_measure("the kernels have", m))
         return;
     if (!reserve_weights(e, &wants)) {
         no_room(m, "the kernels", gauge_staging_bytes(&wants));
         return;
     }
+    wants.stop = is_broken_off;
+    wants.stop_arg = e;
     r = gauge_measure(&k->gauge, &wants, e->opt.state_dir, e->opt.backend_ops, e->opt.backend,
                       &err);
     ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_STAGING, gauge_staging_bytes(&wants));
@@ -193,13 +206,13 @@ static void know_kernels(struct engine *e, const struct model_work *w, struct ma
 
 static int measure_drive(struct engine *e, int fd, struct machine *m)
 {
-    /* It reads no mail: a plan is a letter itself. */
-    struct calibrate_options o = {.state_dir = e->opt.state_dir};
+    struct calibrate_options o = {
+        .state_dir = e->opt.state_dir, .stop = is_broken_off, .stop_arg = e};
     struct rates *k = &e->worker.rates;
     struct err err;
     int r;
 
-    if (!may_measure(e, "the drive has", m))
+    if (!may_measure("the drive has", m))
         return -ERR_BUSY;
     r = calibrate_within(e->opt.ledger, "the drive", fd, &o, &k->drive, &err);
     if (r == -ERR_NOMEM)
@@ -284,12 +297,12 @@ static json_t *side_json(const struct forecast_side *s)
                      "read_bytes", s->read_bytes);
 }
 
-static void add_speed(struct engine *e, struct job *j)
+static void add_speed(struct engine *e, struct job *j, bool measure)
 {
     struct outlook *o = j->outlook;
     bool whole = placement_is_whole(&o->placement);
     struct hits hits = hits_of(e, j);
-    struct machine m = {0};
+    struct machine m = {.measure = measure};
     struct forecast f;
     json_t *speed;
 
@@ -328,15 +341,35 @@ static void add_speed(struct engine *e, struct job *j)
     json_object_set_new(o->result, "speed", speed);
 }
 
+static void tell(struct engine *e, struct job *j, bool measure)
+{
+    json_t *result;
+
+    if (!work_cancelled(&j->work))
+        add_speed(e, j, measure);
+    result = j->outlook->result;
+    j->outlook->result = NULL;
+    events_job_done(e, j, result, NULL);
+}
+
+void jobs_run_plan(struct engine *e, struct job *take_job)
+{
+    tell(e, take_job, true);
+}
+
+/*
+ * What has to be measured for a plan is work: it takes seconds, in which mail is
+ * read.  But a plan waits for no other work, so beside that nothing is measured.
+ */
 void jobs_plan(struct letter *l, void *engine)
 {
     struct engine *e = engine;
     struct job *j = job_of((struct work *)l);
-    json_t *result;
 
-    if (!work_cancelled(&j->work))
-        add_speed(e, j);
-    result = j->outlook->result;
-    j->outlook->result = NULL;
-    events_job_done(e, j, result, NULL);
+    if (e->worker.running && e->worker.running->kind == WORK_PLAN)
+        worker_take(l, engine);
+    else if (e->worker.running || e->worker.queue.first || e->worker.stop)
+        tell(e, j, false);
+    else
+        worker_run(e, &j->work);
 }

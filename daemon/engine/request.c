@@ -143,6 +143,7 @@ void job_destroy(struct job *j)
     free(j->name);
     free(j->kv);
     free(j->trace);
+    free(j->offers.list);
     outlook_destroy(j->outlook);
     verify_destroy(j->verify);
     free(j);

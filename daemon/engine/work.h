@@ -16,6 +16,7 @@
 
 #include "common/mailbox.h"
 #include "daemon/engine/engine.h"
+#include "daemon/engine/room.h"
 #include "daemon/model/model.h"
 
 struct outlook;
@@ -68,11 +69,10 @@ struct job {
     int64_t ttl_ms; /* −1: as configured */
     int pin;        /* −1: as configured */
     bool force;
-    enum budget_force may_go; /* BUDGET */
-    size_t ram_bytes;         /* BUDGET; PLAN: 0 means free_bytes */
-    size_t n_unloaded;        /* BUDGET: models that have left for it */
-    size_t free_bytes;        /* PLAN: what the present budget has for it … */
-    size_t spare_bytes; /* … and what those that stay would give for it to be there at all */
+    enum budget_force may_go;  /* BUDGET */
+    size_t ram_bytes;          /* BUDGET; PLAN: 0 means the present one */
+    size_t n_unloaded;         /* BUDGET: models that have left for it */
+    struct room_offers offers; /* PLAN: what the budget has free, and others could give */
     struct model_others others;
     struct bench_spec bench;
     struct outlook *outlook;  /* PLAN: what ENGINE needs to say how fast it will be */

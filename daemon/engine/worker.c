@@ -315,13 +315,14 @@ static void run_request(struct engine *e, struct task *t)
     free(r);
 }
 
-static void run_work(struct engine *e, struct work *w)
+void worker_run(struct engine *e, struct work *w)
 {
     e->worker.running = w;
     worker_alive(e);
     switch (w->kind) {
     case WORK_REQUEST: run_request(e, task_of(w)); break;
     case WORK_LOAD: jobs_run_load(e, job_of(w)); break;
+    case WORK_PLAN: jobs_run_plan(e, job_of(w)); break;
     default: bench_run(e, job_of(w)); break;
     }
     e->worker.running = NULL;
@@ -390,7 +391,7 @@ void *worker_thread(void *engine)
         next_ms = loader_expire(e, clock_ms());
         w = queue_next(&e->worker.queue, slot_ready);
         if (w)
-            run_work(e, w);
+            worker_run(e, w);
         else
             wait_for_work(e, MIN(next_ms, give_back(e)));
     }

@@ -236,19 +236,36 @@ bool gauge_lacks(const struct gauge *g, const struct gauge_wants *w)
     return g->op_s <= 0 || !g->attends[w->cache];
 }
 
+static int goes_on(const struct gauge_wants *w, struct err *err)
+{
+    if (w->stop && w->stop(w->stop_arg))
+        return err_set(err, ERR_CANCELLED, "measuring the kernels was broken off");
+    return 0;
+}
+
 static int measure(struct gauge *g, const struct gauge_wants *w, const struct gauge_bench *b,
                    struct err *err)
 {
     int r = g->op_s > 0 ? 0 : measure_ops(g, b, err);
 
+    if (r >= 0)
+        r = goes_on(w, err);
     if (r >= 0 && !g->attends[w->cache])
         r = measure_attention(g, b, w->cache, err);
-    for (int id = 0; id < FORMAT_COUNT && r >= 0; id++)
-        if (w->formats >> id & 1 && !g->known[id])
+    for (int id = 0; id < FORMAT_COUNT && r >= 0; id++) {
+        if (!(w->formats >> id & 1) || g->known[id])
+            continue;
+        r = goes_on(w, err);
+        if (r >= 0)
             r = measure_format(g, b, (enum format_id)id, err);
-    for (size_t i = 0; i < w->n_mixtures && r >= 0; i++)
-        if (!gauge_find(g, &w->mixtures[i]))
+    }
+    for (size_t i = 0; i < w->n_mixtures && r >= 0; i++) {
+        if (gauge_find(g, &w->mixtures[i]))
+            continue;
+        r = goes_on(w, err);
+        if (r >= 0)
             r = gauge_measure_mixture(g, b, &w->mixtures[i], err);
+    }
     return r;
 }
 

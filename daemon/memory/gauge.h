@@ -78,6 +78,9 @@ struct gauge_wants {
     const struct gauge_mixture *mixtures; /* [n_mixtures] */
     size_t n_mixtures;
     size_t weights_bytes; /* to walk over, GAUGE_WEIGHTS_LEAST or more; 0: that */
+    /* Asked between two figures, some milliseconds apart; true breaks it off.  NULL: nobody is. */
+    bool (*stop)(void *arg);
+    void *stop_arg;
 };
 
 /* Bytes that gauge_measure allocates: what the caller reserves as staging. */
@@ -85,7 +88,7 @@ size_t gauge_staging_bytes(const struct gauge_wants *w);
 
 /* Is something unknown of these, or of operations? */
 bool gauge_lacks(const struct gauge *g, const struct gauge_wants *w);
-/* Measures what is unknown, and keeps it.  ERR_NOMEM, or what the backend says. */
+/* Measures what is unknown, and keeps it.  ERR_NOMEM, ERR_CANCELLED (by stop), or what the backend says. */
 int gauge_measure(struct gauge *g, const struct gauge_wants *w, const char *dir,
                   const struct backend_ops *ops, struct backend *be, struct err *err);
 

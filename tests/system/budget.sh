@@ -45,6 +45,16 @@ check("budget" in end.get("error", {}).get("message", ""), "the request says why
 check(rpc("model.list", loaded=True)["models"] == [] and sum(used().values()) <= 1 << 20, "its model is gone", used())
 rpc("budget.set", ram=512 << 20)
 check("result" in c.call("model.load", target="slow", ctx=8192), "and comes back when there is room")
+# Budgets are set in the order in which they were asked for, also behind one that has to wait.
+n = g.begin_long()
+low, high = Rpc(), Rpc()
+low.send("budget.set", ram=1 << 20, cancel=True)
+high.send("budget.set", ram=300 << 20)
+one, two = low.answer(1), high.answer(1)
+check("result" in one and "result" in two, "both are set", one, two)
+check(rpc("budget.get")["ram"]["budget"] == 300 << 20, "the last one holds", one, two)
+g.answer(n)
+check("result" in c.call("model.load", target="slow", ctx=8192), "and has room for what the first took")
 g.close()
 wait_for("the end of the work", idle)
 for bad in [0, -1, "0", "", "lots", "1e9", "200%", "-1GiB", 2**63 - 1, 1.5, True, None, [], "99999999999GiB", "NaN"]:

@@ -105,4 +105,38 @@ wait_for("the end of the work", idle)
 p = c.call("model.plan", target="slow", ctx=512)["result"]
 check(p["speed"]["decode"]["tokens_per_second"] > 0 and p["speed"]["measured_now"], "later it is measured", p["speed"])
 P
+stop
+rm -f "$T"/state/*
+start --model slow="$SLOW" --model moe="$MOE"
+py <<'P'
+# What a budget, or a client that leaves, asks for does not wait for a measurement.
+c, p = Rpc(), Rpc()
+rpc("budget.set", ram=256 << 20)
+check("result" in c.call("model.load", target="moe", ctx=512), "moe is there")
+w = c.call("cache.report", model="moe")["result"]["floor"]
+zero = used()
+
+def begin():
+    p.send("model.plan", target="slow", ctx=512, ram=32 << 20)
+    wait_for("something to be measured", lambda: used().get("staging", 0) > zero.get("staging", 0))
+
+begin()
+m = c.call("budget.set", ram=w + (2 << 20))
+check("result" in m, "the buffers of a measurement keep no budget from being lowered", m)
+speed = p.answer(1)["result"]["speed"]
+check("broken off" in (speed["why"] or ""), "which breaks it off", speed)
+rpc("budget.set", ram=256 << 20)
+zero = used()
+begin()
+p.close()
+wait_for("the end of what nobody waits for", lambda: used().get("staging", 0) <= zero.get("staging", 0))
+check(not os.path.exists(T + "/state/kernels.json") or not any(f.startswith("drive") for f in os.listdir(T + "/state")),
+      "nothing is known yet", os.listdir(T + "/state"))
+p = Rpc()
+begin()
+g = Rpc()
+g.send("model.plan", target="moe", ctx=512, ram=20 << 20)
+one, two = p.answer(1)["result"]["speed"], g.answer(1)["result"]["speed"]
+check(one["why"] is None and two["why"] is None, "one measurement waits for another", one, two)
+P
 finish

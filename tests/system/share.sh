@@ -4,7 +4,7 @@
 # shellcheck source=tests/system/lib.sh
 . ./lib.sh
 
-start --model moe="$MOE" --model tiny="$TINY" --model slow="$SLOW"
+start --model moe="$MOE" --model tiny="$TINY" --model slow="$SLOW" --model twin="$SLOW"
 py <<'P'
 PLENTY = 512 << 20
 c = Rpc()
@@ -165,5 +165,63 @@ for others in ((), ("tiny",)):
     check("model gives back memory model='moe'" in log.split("loaded model model='moe'")[-1], "had moe give back", asked)
     wait_for("what was taken to come back", lambda: models()["moe"]["stage"] == "whole")
     check(models()["moe"]["charged_bytes"] >= before["charged_bytes"] - (1 << 20), "all of it", models()["moe"], before)
+
+# What runs is ended for a budget that could not be without, and a pinned model gives beside that.
+beside("moe", slow, pin=True)
+load("slow")
+g = Rpc()
+n = g.begin_long()
+m = c.call("budget.set", ram=moe_floor + (2 << 20), cancel=True)
+check("result" in m, "both together do", m)
+check("budget" in g.answer(n).get("error", {}).get("message", ""), "the request says why it ended")
+check(set(models()) == {"moe"} and models()["moe"]["stage"] == "caches", "one is gone, one has less", models())
+g.close()
+
+# A load has planned with what is free before it reserves all of that: who could grow waits for its end.
+rpc("budget.set", ram=PLENTY)
+for name in models():
+    rpc("model.unload", name=name)
+rpc("budget.set", ram=load("twin", pin=True)["result"]["charged_bytes"] + moe_floor + (6 << 20))
+load("moe", pin=True)
+small = load("twin", pin=False) and models()["moe"]
+check(small["charged_bytes"] < moe - (8 << 20), "moe could take more", small)
+for f in os.listdir(T + "/state"):
+    os.unlink(T + "/state/" + f)
+loading = Rpc()
+loading.send("model.load", target="slow", ctx=1024)
+wait_for("the load to begin", lambda: any(m["state"] == "loading" for m in rpc("model.list")["models"]))
+budget = rpc("memory.report")["pools"][0]["budget"]
+rpc("budget.set", ram=budget + (64 << 10))
+m = loading.read()
+while "method" in m:
+    m = loading.read()
+check("result" in m, "what was free when it began is its own", m)
+check(set(models()) == {"moe", "slow"}, "twin has made room", set(models()))
+log = open(f"{T}/log").read().split("unloaded model model='twin'")[-1]
+check("measur" in log or models()["slow"]["stage"] == "whole", "the drive was measured meanwhile", log)
+
+# plan tells what a load finds: caches of those that stay, where they make it whole.
+for pin in (True, False):
+    beside("moe", tiny - (2 << 20), pin=pin)
+    p = c.call("model.plan", target="tiny", ctx=512)["result"]
+    m = load("tiny")["result"]
+    mode = c.call("cache.report", model="tiny")["result"]["mode"]
+    whole = ("all", "rows")  # a cache gives by the slot, which may be enough for a table, too
+    check(p["fits"] and p["mode"] in whole and mode in whole, "plan and load agree", pin, p, mode)
+    check(0 <= m["charged_bytes"] - p["total"] < 512 << 10, "on what it takes", pin, p["total"], m["charged_bytes"])
+
+# Without a context of its own, too, a budget that is advised is one that does.
+for name in models():
+    rpc("model.unload", name=name)
+rpc("budget.set", ram=12 << 20)
+advice = c.call("model.plan", target="slow")["result"]["advice"]
+for words, whole in (("a budget of ", False), ("token; with ", True)):
+    rpc("budget.set", ram=int(mib(advice, words)))
+    m = c.call("model.load", target="slow")
+    check("result" in m, "what was advised does", advice, m)
+    mode = c.call("cache.report", model="slow")["result"]["mode"]
+    check((mode in ("all", "rows")) == whole, "and the model is as it was said to be", advice, mode)
+    rpc("model.unload", name="slow")
+print("note:", advice)
 P
 finish
