@@ -8,7 +8,7 @@
 #include "common/map.h"
 
 struct entry {
-    char *key; /* NULL once removed: the entry then only keeps a probe chain whole */
+    const char *key; /* NULL once removed: the entry then only keeps a probe chain whole */
     size_t len;
     uint64_t hash;
     void *value;
@@ -21,6 +21,7 @@ struct map {
     size_t *slots;  /* [n_slots]: index into entries + 1, or 0 */
     size_t n_slots; /* a power of two, or 0 before the first key */
     uint64_t seed;
+    bool borrows; /* keys are not its own */
 };
 
 #define MIN_SLOTS 16
@@ -34,6 +35,20 @@ struct map *map_create(void)
     return m;
 }
 
+struct map *map_create_borrowing(void)
+{
+    struct map *m = map_create();
+
+    m->borrows = true;
+    return m;
+}
+
+static void drop_key(const struct map *m, const char *key)
+{
+    if (!m->borrows)
+        free((void *)(uintptr_t)key);
+}
+
 void map_destroy(struct map *m, void (*free_value)(void *))
 {
     if (!m)
@@ -41,7 +56,7 @@ void map_destroy(struct map *m, void (*free_value)(void *))
     for (size_t i = 0; i < m->n_entries; i++) {
         if (m->entries[i].key && free_value)
             free_value(m->entries[i].value);
-        free(m->entries[i].key);
+        drop_key(m, m->entries[i].key);
     }
     free(m->entries);
     free(m->slots);
@@ -94,17 +109,25 @@ static void rebuild(struct map *m)
         link_entry(m, i);
 }
 
-static void append(struct map *m, const void *key, size_t len, uint64_t hash, void *value)
+static const char *own_key(const void *key, size_t len)
 {
     char *copy = xmalloc(len + 1);
 
     if (len)
         memcpy(copy, key, len);
     copy[len] = '\0';
+    return copy;
+}
+
+static void append(struct map *m, const void *key, size_t len, uint64_t hash, void *value)
+{
+    /* An empty key may have no address, and no address is that of a removed one. */
+    const char *kept = !m->borrows ? own_key(key, len) : len ? key : "";
+
     if (m->n_entries >= m->n_slots / 2)
         rebuild(m);
     m->entries[m->n_entries] =
-        (struct entry){.key = copy, .len = len, .hash = hash, .value = value};
+        (struct entry){.key = kept, .len = len, .hash = hash, .value = value};
     link_entry(m, m->n_entries++);
     m->n_live++;
 }
@@ -152,10 +175,27 @@ void *map_remove(struct map *m, const void *key, size_t len)
 
     if (!e)
         return NULL;
-    free(e->key);
+    drop_key(m, e->key);
     e->key = NULL;
     m->n_live--;
     return e->value;
+}
+
+size_t map_bytes(const struct map *m)
+{
+    return sizeof *m + m->n_slots * sizeof *m->slots + m->n_slots / 2 * sizeof *m->entries;
+}
+
+/*
+ * n keys have fewer than 4n slots, or the least there are, and half as many entries; while entries
+ * move the old ones, half of that half, are there too.
+ */
+size_t map_bytes_for(size_t n)
+{
+    size_t slots = 4 * n + MIN_SLOTS;
+
+    return sizeof(struct map) + slots * sizeof(size_t) +
+           (slots / 2 + slots / 4) * sizeof(struct entry);
 }
 
 size_t map_count(const struct map *m)

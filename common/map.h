@@ -1,7 +1,7 @@
 /*
  * map - a string-keyed hash table of pointers.
  *
- * Keys are any bytes and are copied; values are the caller's.  Keeps the
+ * Keys are any bytes and are copied, or borrowed; values are the caller's.  Keeps the
  * order of insertion for iteration.  Hash is XXH3: a file or a peer that
  * chooses the keys gains little, and growth keeps chains short.
  *
@@ -15,6 +15,8 @@
 struct map;
 
 struct map *map_create(void);
+/* Keys stay the caller's, where they are, for as long as the map; map_next gives them unterminated. */
+struct map *map_create_borrowing(void);
 /* free_value (may be NULL) is called on every value that is left. */
 void map_destroy(struct map *m, void (*free_value)(void *));
 
@@ -26,6 +28,10 @@ void *map_get(const struct map *m, const void *key, size_t len);
 bool map_has(const struct map *m, const void *key, size_t len);
 void *map_remove(struct map *m, const void *key, size_t len);
 size_t map_count(const struct map *m);
+
+/* What one that borrows its keys takes; at most, while it grows to so many. */
+size_t map_bytes(const struct map *m);
+size_t map_bytes_for(size_t n);
 
 /* In order of insertion: for (size_t i = 0; map_next(m, &i, &k, &len, &v);) */
 bool map_next(const struct map *m, size_t *i, const char **ret_key, size_t *ret_len,

@@ -39,6 +39,47 @@ START_TEST(a_key_is_added_once)
 }
 END_TEST
 
+START_TEST(borrowed_keys_are_used_where_they_are)
+{
+    struct map *m = map_create_borrowing();
+    char keys[300][8];
+    const char *key;
+    size_t i = 0, len;
+    int v;
+
+    for (int k = 0; k < 300; k++) {
+        snprintf(keys[k], sizeof keys[k], "%d", k);
+        ck_assert(map_adds(m, keys[k], &v));
+    }
+    ck_assert(!map_adds(m, "7", &v));
+    ck_assert(map_next(m, &i, &key, &len, NULL));
+    ck_assert_ptr_eq(key, keys[0]);
+    ck_assert_ptr_eq(map_removes(m, "0"), &v);
+    ck_assert_ptr_null(map_gets(m, "0"));
+    ck_assert(map_add(m, NULL, 0, &v));
+    ck_assert(map_has(m, "", 0));
+    ck_assert_uint_eq(map_count(m), 300);
+    map_destroy(m, NULL);
+}
+END_TEST
+
+START_TEST(a_map_is_never_larger_than_it_is_said_to_become)
+{
+    struct map *m = map_create_borrowing();
+    char(*keys)[8] = xcalloc(5000, sizeof *keys);
+
+    ck_assert_uint_le(map_bytes(m), map_bytes_for(0));
+    for (size_t n = 0; n < 5000; n++) {
+        snprintf(keys[n], sizeof keys[n], "%zu", n);
+        map_adds(m, keys[n], NULL);
+        ck_assert_uint_le(map_bytes(m), map_bytes_for(n + 1));
+        ck_assert_uint_le(map_bytes_for(n + 1), 4 * map_bytes(m));
+    }
+    map_destroy(m, NULL);
+    free(keys);
+}
+END_TEST
+
 START_TEST(keys_are_bytes_and_are_copied)
 {
     struct map *m = map_create();
@@ -186,6 +227,8 @@ TCase *tcase_common_map(void)
 
     tcase_add_test(tc, an_empty_map_answers);
     tcase_add_test(tc, a_key_is_added_once);
+    tcase_add_test(tc, borrowed_keys_are_used_where_they_are);
+    tcase_add_test(tc, a_map_is_never_larger_than_it_is_said_to_become);
     tcase_add_test(tc, keys_are_bytes_and_are_copied);
     tcase_add_test(tc, a_null_value_is_a_value);
     tcase_add_test(tc, many_keys_are_found_and_come_in_order);
