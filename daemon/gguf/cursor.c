@@ -11,13 +11,15 @@
 #include "common/utf8.h"
 #include "daemon/gguf/gguf_priv.h"
 
-#define STORE_BLOCK_BYTES 65536u
-
 struct gguf_store_block {
     struct gguf_store_block *next;
     size_t used, cap;
     _Alignas(16) unsigned char bytes[];
 };
+
+/* A block is whole pages with what malloc adds: a large one gets them, whatever is asked. */
+#define BLOCK_HEAD        (GGUF_HEAP_HEADER + sizeof(struct gguf_store_block))
+#define STORE_BLOCK_BYTES (65536u - BLOCK_HEAD)
 
 int gguf_store_ask(const struct gguf_store *s, size_t bytes, struct err *err)
 {
@@ -30,13 +32,13 @@ void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align, struct 
     size_t at = b ? (b->used + align - 1) / align * align : 0;
 
     if (!b || at > b->cap || bytes > b->cap - at) {
-        size_t cap = MAX(bytes, STORE_BLOCK_BYTES);
+        size_t whole = alloc_page_round(BLOCK_HEAD + MAX(bytes, STORE_BLOCK_BYTES));
 
         /* A large thing gets a block of its own behind the first, which stays open for small ones. */
-        if (gguf_store_ask(s, sizeof *b + cap, err) < 0)
+        if (gguf_store_ask(s, whole, err) < 0)
             return NULL;
-        b = xmalloc(sizeof *b + cap);
-        b->cap = cap;
+        b = xmalloc(whole - GGUF_HEAP_HEADER);
+        b->cap = whole - BLOCK_HEAD;
         b->used = 0;
         at = 0;
         if (s->blocks && bytes >= STORE_BLOCK_BYTES) {
@@ -46,7 +48,7 @@ void *gguf_store_alloc(struct gguf_store *s, size_t bytes, size_t align, struct 
             b->next = s->blocks;
             s->blocks = b;
         }
-        s->bytes += sizeof *b + cap;
+        s->bytes += whole;
     }
     b->used = at + bytes;
     return b->bytes + at;

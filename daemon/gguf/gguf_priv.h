@@ -29,6 +29,9 @@
 #define GGUF_KEY_MAX        65535u
 #define GGUF_NAME_MAX       63u
 
+/* What malloc puts before a block, and loses behind it. */
+#define GGUF_HEAP_HEADER ((size_t)24)
+
 /* Blocks that live as long as the file; nothing is freed singly. */
 struct gguf_store {
     struct gguf_store_block *blocks;
@@ -75,7 +78,7 @@ struct gguf_part {
 struct gguf_table {
     struct gguf_value *values;
     size_t n;
-    struct map *by_key; /* → struct gguf_value */
+    struct map *by_key; /* → struct gguf_value; keys are in the store */
 };
 
 void gguf_table_clear(struct gguf_table *t);
@@ -85,7 +88,7 @@ const struct gguf_value *gguf_table_find(const struct gguf_table *t, const char 
 struct gguf_directory {
     struct gguf_tensor *tensors;
     size_t n, cap;
-    struct map *by_name; /* → index + 1 */
+    struct map *by_name; /* → index + 1; names are in the store */
 };
 
 struct gguf {

@@ -174,7 +174,7 @@ int gguf_read_table(struct gguf_cursor *c, const struct gguf_head *h, struct ggu
                     struct gguf_table *ret_table, struct err *err)
 {
     struct gguf_table t = {.values = XNEW_ARRAY(struct gguf_value, (size_t)h->n_values + 1),
-                           .by_key = map_create()};
+                           .by_key = map_create_borrowing()};
     int r = 0;
 
     for (; t.n < h->n_values; t.n++) {

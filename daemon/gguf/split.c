@@ -78,15 +78,19 @@ static char *part_path(const char *first, unsigned i, unsigned count)
     return xasprintf("%.*s-%05u-of-%05u.gguf", stem_len(first, count), first, i + 1, count);
 }
 
-/* A table entry of map.h: key, its copy's header, slot at half load. */
-#define ENTRY_BYTES ((size_t)96)
-
-/* Entries of both tables, and of the directory's array, which grows by halves and once is two. */
+/* Both tables, and the directory's array, which grows by halves and once is two. */
 static size_t entries_bytes(const struct gguf_head *h)
 {
-    return (size_t)h->n_values * (sizeof(struct gguf_value) + ENTRY_BYTES) +
-           (size_t)h->n_tensors * (3 * sizeof(struct gguf_tensor) + ENTRY_BYTES) +
-           16 * sizeof(struct gguf_tensor);
+    return ((size_t)h->n_values + 1) * sizeof(struct gguf_value) +
+           map_bytes_for((size_t)h->n_values) +
+           ((size_t)h->n_tensors * 3 + 16) * sizeof(struct gguf_tensor) +
+           map_bytes_for((size_t)h->n_tensors);
+}
+
+/* Of n parts: all paths are as long as the first. */
+static size_t parts_bytes(const char *first, unsigned n)
+{
+    return n * (sizeof(struct gguf_part) + strlen(first) + 1 + GGUF_HEAP_HEADER);
 }
 
 /* Reads part i, which is open: its metadata into ret_table, its directory onto the others. */
@@ -169,6 +173,8 @@ static int open_rest(struct gguf *g, const struct split_keys *first, struct err 
 {
     unsigned count = (unsigned)first->count;
 
+    if (gguf_store_ask(&g->store, parts_bytes(g->parts[0].path, count), err) < 0)
+        return -ERR_NOMEM;
     g->parts = xreallocarray(g->parts, count, sizeof *g->parts);
     for (unsigned i = 1; i < count; i++) {
         char *path = part_path(g->parts[0].path, i, count);
@@ -210,7 +216,9 @@ int gguf_open_within(const char *path, const struct gguf_room *room, struct gguf
     if (room)
         g->store.room = *room;
     g->parts = XNEW(struct gguf_part);
-    r = open_part(path, &g->parts[0], err);
+    r = gguf_store_ask(&g->store, sizeof *g + parts_bytes(path, 1), err);
+    if (r >= 0)
+        r = open_part(path, &g->parts[0], err);
     if (r < 0)
         goto out;
     g->n_parts = 1;
@@ -272,9 +280,9 @@ unsigned gguf_version(const struct gguf *g)
 
 size_t gguf_memory_bytes(const struct gguf *g)
 {
-    return sizeof *g + g->store.bytes + g->n_parts * sizeof *g->parts +
-           g->table.n * (sizeof *g->table.values + ENTRY_BYTES) + g->dir.n * ENTRY_BYTES +
-           g->dir.cap * sizeof *g->dir.tensors;
+    return sizeof *g + g->store.bytes + parts_bytes(g->parts[0].path, g->n_parts) +
+           (g->table.n + 1) * sizeof *g->table.values + map_bytes(g->table.by_key) +
+           g->dir.cap * sizeof *g->dir.tensors + map_bytes(g->dir.by_name);
 }
 
 size_t gguf_n_values(const struct gguf *g)

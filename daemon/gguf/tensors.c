@@ -158,7 +158,7 @@ int gguf_read_directory(struct gguf_cursor *c, const struct gguf_head *h,
         return gguf_cursor_fail(c, err, ERR_FORMAT, "has more than %u tensors in all its parts",
                                 GGUF_MAX_TENSORS);
     if (!dir->by_name)
-        dir->by_name = map_create();
+        dir->by_name = map_create_borrowing();
     ARRAY_GROW(dir->tensors, first + n + 1, dir->cap);
     for (size_t i = first; i < first + n; i++) {
         struct gguf_tensor *x = &dir->tensors[i];

@@ -52,10 +52,21 @@ static void read_tensor(const struct gguf *g, const struct gguf_tensor *t)
     free(name);
 }
 
+static int count(void *arg, size_t bytes, struct err *err)
+{
+    size_t *asked = arg;
+
+    (void)err;
+    *asked += bytes;
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int fd = -1;
     char path[40];
+    size_t asked = 0;
+    const struct gguf_room room = {count, &asked};
     struct gguf *g = NULL;
     struct err err = {0};
 
@@ -63,12 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fd = memfd_create("fuzz", MFD_CLOEXEC);
     FUZZ_REQUIRE(ftruncate(fd, 0) == 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    if (gguf_open(path, &g, &err) < 0) {
+    if (gguf_open_within(path, &room, &g, &err) < 0) {
         FUZZ_REQUIRE(!g && err.text[0] && utf8_valid(err.text, strlen(err.text)));
         return 0;
     }
     /* What is held is in proportion to what was read. */
     FUZZ_REQUIRE(gguf_memory_bytes(g) < 200000 + 40 * size);
+    FUZZ_REQUIRE(gguf_memory_bytes(g) <= asked);
     for (size_t i = 0; i < gguf_n_values(g); i++)
         read_value(g, gguf_value_at(g, i));
     for (size_t i = 0; i < gguf_n_tensors(g); i++)
