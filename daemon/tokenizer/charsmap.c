@@ -48,9 +48,9 @@ int charsmap_create(const struct gguf_value *v, struct charsmap **ret, struct er
     if (v->n == 4 + trie_bytes || p[v->n - 1] != 0)
         return err_set_param(err, ERR_FORMAT, KEY,
                              "metadata key '" KEY "' is damaged: its last replacement has no end");
-    c = xmalloc(sizeof *c + v->n - 4);
+    c = xmalloc(charsmap_bytes_for(v->n));
     c->n_units = trie_bytes / 4;
-    c->bytes = sizeof *c + v->n - 4;
+    c->bytes = charsmap_bytes_for(v->n);
     memcpy(c->data, p + 4, v->n - 4);
     c->replacements = (struct view){(const char *)c->data + trie_bytes, v->n - 4 - trie_bytes};
     *ret = c;
@@ -60,6 +60,11 @@ int charsmap_create(const struct gguf_value *v, struct charsmap **ret, struct er
 void charsmap_destroy(struct charsmap *c)
 {
     free(c);
+}
+
+size_t charsmap_bytes_for(size_t n)
+{
+    return sizeof(struct charsmap) + n;
 }
 
 size_t charsmap_bytes(const struct charsmap *c)

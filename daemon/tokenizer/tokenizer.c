@@ -130,26 +130,34 @@ static const struct gguf_value *array_of(const struct gguf *g, const char *key)
     return v && v->type == GGUF_ARRAY ? v : NULL;
 }
 
+/* To put any of the strings together: half as much again, and what that grew from while it moves. */
+static size_t scratch_bytes(const struct gguf_value *v)
+{
+    size_t longest = 0;
+
+    for (size_t i = 0; i < v->n; i++)
+        longest = MAX(longest, v->strings[i].len);
+    return 3 * longest + 64;
+}
+
 /* What all tables take while they are made, but for strings of merges that are no tokens (bpe.c). */
 static size_t bytes_to_read(const struct gguf *g)
 {
     const struct gguf_value *tokens = array_of(g, "tokenizer.ggml.tokens");
     const struct gguf_value *merges = array_of(g, "tokenizer.ggml.merges");
     const struct gguf_value *charsmap = array_of(g, "tokenizer.ggml.precompiled_charsmap");
-    size_t bytes = sizeof(struct tokenizer) + PRETOKEN_BYTES, text = 0, longest = 0;
+    size_t bytes = sizeof(struct tokenizer) + PRETOKEN_BYTES, text = 0;
 
     if (tokens && tokens->strings) {
-        for (size_t i = 0; i < tokens->n; i++) {
+        for (size_t i = 0; i < tokens->n; i++)
             text += tokens->strings[i].len + 1;
-            longest = MAX(longest, tokens->strings[i].len);
-        }
         /* attributes, scores, three lists of ids and what sorts them */
-        bytes += texts_bytes_for(tokens->n, text) + 2 * longest;
-        bytes += tokens->n * (sizeof(uint16_t) + sizeof(float) + 4 * sizeof(uint32_t));
+        bytes += texts_bytes_for(tokens->n, text) + scratch_bytes(tokens);
+        bytes += (tokens->n + 1) * (sizeof(uint16_t) + sizeof(float) + 4 * sizeof(uint32_t));
     }
     if (merges && merges->strings)
-        bytes += bpe_merges_bytes(merges->n);
-    return bytes + (charsmap ? charsmap->n : 0);
+        bytes += bpe_merges_bytes(merges->n) + scratch_bytes(merges);
+    return bytes + (charsmap ? charsmap_bytes_for(charsmap->n) : 0);
 }
 
 static int create(const struct gguf *g, const char *pre, const struct gguf_room *room,

@@ -180,6 +180,7 @@ void rwkv_encode(const struct tokenizer *t, struct view text, struct token_list 
 int charsmap_create(const struct gguf_value *v, struct charsmap **ret, struct err *err);
 void charsmap_destroy(struct charsmap *c);
 size_t charsmap_bytes(const struct charsmap *c);
+size_t charsmap_bytes_for(size_t n); /* of so many bytes in the file, whatever they are */
 /*
  * The replacement of the longest known start of text: its length in *ret_len
  * (0: none is known), and what stands for it.

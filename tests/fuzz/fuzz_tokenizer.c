@@ -109,10 +109,21 @@ static void make_file(size_t kind, struct str *s)
     str_addc(s, 0);
 }
 
+static int count(void *arg, size_t bytes, struct err *err)
+{
+    size_t *asked = arg;
+
+    (void)err;
+    *asked += bytes;
+    return 0;
+}
+
 static int make(const void *bytes, size_t n, struct tokenizer **ret, struct err *err)
 {
     static int fd = -1;
     char path[40];
+    size_t asked = 0;
+    const struct gguf_room room = {count, &asked};
     struct gguf *g;
     int r;
 
@@ -123,7 +134,8 @@ static int make(const void *bytes, size_t n, struct tokenizer **ret, struct err 
     r = gguf_open(path, &g, err);
     if (r < 0)
         return r;
-    r = tokenizer_create(g, ret, err);
+    r = tokenizer_create_within(g, &room, ret, err);
+    FUZZ_REQUIRE(r < 0 || !*ret || tokenizer_memory_bytes(*ret) <= asked);
     gguf_close(g);
     return r;
 }
