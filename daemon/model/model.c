@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/alloc.h"
 #include "common/thread.h"
 #include "daemon/model/model_priv.h"
 
@@ -73,6 +74,7 @@ static int settle(struct model *m, struct err *err)
 
     if (!m->room.ledger)
         return 0;
+    m->text_asked = m->text_charged;
     if (m->text_charged < is)
         return charge(m, is - m->text_charged, err);
     ledger_release(m->room.ledger, POOL_RAM, ACCOUNT_TEXT, m->text_charged - is);
@@ -116,7 +118,10 @@ int model_open_within(const char *path, const struct model_room *room, struct mo
 
     m->room = *room;
     m->room_who = xstrdup(room->who);
-    r = gguf_open_within(path, g, &m->g, err);
+    /* what is held is counted in whole pages */
+    r = charge_if_asked(m, alloc_page_round(1), err);
+    if (r >= 0)
+        r = gguf_open_within(path, g, &m->g, err);
     if (r >= 0)
         r = read_arch(m, err);
     if (r >= 0)

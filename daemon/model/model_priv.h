@@ -37,6 +37,7 @@ struct model {
     struct sequence *sequence;
     struct region scratch; /* the arena, then the backend's scratch */
     size_t scratch_charged, text_charged, kv_charged;
+    size_t text_asked; /* all that was charged for text before it was settled */
     size_t n_ctx, n_batch, n_out;
     const struct format *kv;
 };

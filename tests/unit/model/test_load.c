@@ -87,7 +87,7 @@ static struct ledger_report report(void)
     return r;
 }
 
-/* What is asked for beforehand is never too little: the account has never held less than it must. */
+/* What is asked for beforehand is never too little: nothing is charged when it is settled. */
 START_TEST(text_is_charged_from_opening_to_closing_as_planned)
 {
     struct tiny_model o = {.family = tiny_families[_i]};
@@ -99,6 +99,7 @@ START_TEST(text_is_charged_from_opening_to_closing_as_planned)
     ck_assert_msg(open_within(&o, &m, &err) == 0, "%s", err.text);
     p = plan_of(m, &mo, SIZE_MAX);
     ck_assert_uint_eq(report().used, p.account[ACCOUNT_TEXT]);
+    ck_assert_uint_ge(m->text_asked, p.account[ACCOUNT_TEXT]);
     ck_assert_uint_ge(report().account_peaks[ACCOUNT_TEXT], p.account[ACCOUNT_TEXT]);
     ck_assert_int_eq(ledger_set_budget(ledger, POOL_RAM, p.peak, NULL), 0);
     ck_assert_msg(load(m, &mo, &err) == 0, "%s", err.text);
