@@ -10,7 +10,25 @@
 
 #include "common/alloc.h"
 #include "common/thread.h"
+#include "common/utf8.h"
 #include "daemon/model/model_priv.h"
+
+/* A name is for people: one that is longer is as long as the file likes, which nobody has charged. */
+#define NAME_MAX_BYTES ((size_t)255)
+
+/* At most so many bytes, and no part of a character at the end of them. */
+static struct view cut(struct view text, size_t most)
+{
+    if (text.len > most)
+        text.len = most - utf8_incomplete_tail(text.p, most);
+    return text;
+}
+
+/* A string of the file as it is kept: what stands behind a zero byte would be held and never read. */
+static struct view up_to_zero(struct view text)
+{
+    return (struct view){text.p, strnlen(text.p, text.len)};
+}
 
 /* "x.gguf" of a path, without the end. */
 static char *name_of_path(const char *path)
@@ -88,13 +106,17 @@ static int read_text(struct model *m, const struct gguf_room *room, struct err *
     int r = gguf_get_string(m->g, "tokenizer.chat_template", &text, err);
 
     if (r > 0)
+        text = up_to_zero(text);
+    if (r > 0)
         r = charge_if_asked(m, text.len + 1, err) < 0 ? -ERR_NOMEM : r;
     if (r < 0)
         return r;
     if (r > 0)
         m->chat_template = view_dup(text);
     text = (struct view){0};
-    if (gguf_get_string(m->g, "general.name", &text, NULL) > 0 && text.len)
+    if (gguf_get_string(m->g, "general.name", &text, NULL) > 0)
+        text = cut(up_to_zero(text), NAME_MAX_BYTES);
+    if (text.len)
         m->name = view_dup(text);
     else
         m->name = name_of_path(gguf_path(m->g, 0));
@@ -240,6 +262,7 @@ void model_info(const struct model *m, struct model_info *ret)
 {
     const struct hparams *hp = &m->hp;
     const struct format *kv = m->kv ? m->kv : format_of(FORMAT_f16);
+    struct view name;
 
     *ret = (struct model_info){
         .arch = m->arch->name,
@@ -258,7 +281,8 @@ void model_info(const struct model *m, struct model_info *ret)
         .has_tokenizer = m->tokenizer != NULL,
         .pooling = pooling_name((enum pooling)hp->pooling),
     };
-    snprintf(ret->name, sizeof ret->name, "%s", m->name);
+    name = cut(view_of(m->name), sizeof ret->name - 1);
+    snprintf(ret->name, sizeof ret->name, "%.*s", (int)name.len, name.p);
     main_type(m, ret->type, sizeof ret->type);
     for (size_t i = 0; i < m->n_bound; i++)
         ret->n_params += m->bound[i]->dims[0] * m->bound[i]->dims[1] * m->bound[i]->dims[2] *

@@ -152,7 +152,8 @@ static void key_f32(struct maker *k, const char *name, float value)
 static void put_keys(struct maker *k)
 {
     gguf_writer_string(k->w, "general.architecture", k->arch);
-    gguf_writer_string(k->w, "general.name", "tiny");
+    if (!is_left_out(k, "general.name"))
+        gguf_writer_string(k->w, "general.name", "tiny");
     key_u32(k, "context_length", k->o->n_ctx ? k->o->n_ctx : 2048);
     key_u32(k, "embedding_length", TINY_N_EMBD);
     key_u32(k, "block_count", k->o->n_layers ? k->o->n_layers : 2);
