@@ -217,6 +217,12 @@ static char *token_text(const struct tokenizer *t, int32_t id)
     return id < 0 ? NULL : view_dup(tokenizer_text(t, id));
 }
 
+/* BOS and EOS of a file may be of any length: the text of each, and the JSON of it. */
+static size_t token_texts_bytes(const struct tokenizer *t)
+{
+    return 2 * (tokenizer_text(t, tokenizer_bos(t)).len + tokenizer_text(t, tokenizer_eos(t)).len);
+}
+
 static int render_within(struct run *r, size_t bytes, struct template_output *ret, struct err *err)
 {
     /* A text is built in the values of the template and then written. */
@@ -252,7 +258,7 @@ static int render(struct run *r, struct template_output *ret, size_t *ret_held, 
 
     for (;;) {
         /* The messages are copied into the shape that the template wants. */
-        size_t held = bytes + r->req->bytes;
+        size_t held = bytes + r->req->bytes + token_texts_bytes(r->tokenizer);
 
         rc = ledger_reserve(l, POOL_RAM, ACCOUNT_REQUESTS, held, "rendering a chat template", err);
         if (rc < 0)

@@ -25,6 +25,7 @@ struct tiny_model {
     bool no_vocab;
     const char *chat_template; /* NULL: ChatML; "": none */
     unsigned pooling;          /* of an embedding model, the file's number; 0: it writes text */
+    size_t bos_bytes;          /* length up to which the text of its BOS is filled */
     const char *without; /* a key (without the prefix) or a tensor that is left out; NULL: none */
 };
 

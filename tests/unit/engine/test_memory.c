@@ -99,6 +99,40 @@ START_TEST(a_chat_template_is_text_of_its_model_until_that_leaves)
 }
 END_TEST
 
+/* Another file in the place of m0, which has not been opened. */
+static void replace_file(struct rig *r, const struct tiny_model *o)
+{
+    struct gguf_writer w = {0};
+    struct str bytes = {0};
+
+    tiny_model_build(o, &w);
+    gguf_writer_bytes(&w, &bytes);
+    ck_assert_int_eq(ftruncate(r->fds[0], 0), 0);
+    ck_assert_int_eq(pwrite(r->fds[0], bytes.p, bytes.len, 0), (ssize_t)bytes.len);
+    gguf_writer_clear(&w);
+    str_clear(&bytes);
+}
+
+/* A template is given BOS and EOS as texts, which it gets as JSON. */
+START_TEST(special_tokens_of_any_length_are_charged_while_a_template_is_rendered)
+{
+    const struct tiny_model o = {.family = "llama", .bos_bytes = (size_t)5 << 20};
+    struct ledger_report report;
+    struct told t = {0};
+    struct rig r;
+
+    rig_open(&r, 1, 0, NULL);
+    replace_file(&r, &o);
+    rig_load(&r, "m0");
+    rig_run(&r, rig_chat("m0", "hello", 2), &t);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    ledger_report(r.ledger, POOL_RAM, &report);
+    ck_assert_uint_ge(report.account_peaks[ACCOUNT_REQUESTS], 2 * o.bos_bytes);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
 static int set_budget(struct rig *r, size_t bytes, enum budget_force force, struct answer *a)
 {
     struct job_sink sink = rig_sink(r, a);
@@ -436,6 +470,7 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, a_refused_charge_of_a_completion_leaves_nothing_behind);
     tcase_add_test(tc, a_refused_charge_of_a_conversation_leaves_nothing_behind);
     tcase_add_test(tc, a_chat_template_is_text_of_its_model_until_that_leaves);
+    tcase_add_test(tc, special_tokens_of_any_length_are_charged_while_a_template_is_rendered);
     tcase_add_test(tc, the_budget_changes_while_a_token_is_made);
     tcase_add_test(tc, a_budget_below_the_floor_of_what_runs_ends_it_when_that_is_asked);
     tcase_add_test(tc, nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for);
