@@ -26,6 +26,7 @@ struct device {
     char name[BACKEND_NAME_MAX]; /* "cpu", "cuda0" */
     char detail[128];            /* for people: "AMD EPYC, avx512, 2 threads" */
     size_t memory_bytes;         /* 0: host memory */
+    unsigned threads;            /* that compute at once, of a host */
 };
 
 struct backend_options {

@@ -34,6 +34,7 @@ static void describe(unsigned tiers, unsigned threads, struct device *ret_dev)
     snprintf(ret_dev->detail, sizeof(ret_dev->detail), "%s, %u thread%s", cpu_tier_name(tiers),
              threads, threads == 1 ? "" : "s");
     ret_dev->memory_bytes = 0;
+    ret_dev->threads = threads;
 }
 
 static int cpu_probe(struct device *ret_list, int cap, struct err *err)

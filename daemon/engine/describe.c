@@ -7,6 +7,7 @@
 #include "daemon/engine/describe.h"
 #include "daemon/engine/engine_priv.h"
 #include "daemon/engine/outlook.h"
+#include "daemon/engine/parse.h"
 #include "daemon/engine/suspect.h"
 
 /* An array of metadata (a vocabulary) is shown by its first elements. */
@@ -210,20 +211,81 @@ static json_t *types_json(const struct gguf *g)
     return o;
 }
 
-int describe_file(struct engine *e, const struct job *j, json_t **ret, struct err *err)
+/*
+ * Of a text, as JSON: a byte that is no UTF-8 becomes three, and a control character
+ * six when it is written down; both are there for a moment.  Of a value or a tensor,
+ * its objects.
+ */
+#define SHOWN_PER_BYTE   ((size_t)9)
+#define SHOWN_PER_VALUE  ((size_t)512 + ARRAY_SHOWN * 64)
+#define SHOWN_PER_TENSOR ((size_t)1024)
+
+/* At most, of all that is shown of a file. */
+static size_t shown_bytes(const struct gguf *g, const struct model_info *info)
 {
-    json_t *o, *tensors = json_array(), *unused = json_array(), *layers = json_array();
+    size_t text = info->chat_template ? strlen(info->chat_template) : 0;
+
+    for (size_t i = 0; i < gguf_n_values(g); i++) {
+        const struct gguf_value *v = gguf_value_at(g, i);
+        bool array = v->type == GGUF_ARRAY;
+
+        text += v->key.len;
+        if ((array ? v->elem_type : v->type) == GGUF_STRING)
+            for (size_t k = 0; k < (array ? MIN(v->n, (size_t)ARRAY_SHOWN) : 1); k++)
+                text += v->strings[k].len;
+    }
+    for (size_t i = 0; i < gguf_n_tensors(g); i++)
+        text += 2 * gguf_tensor_at(g, i)->name.len; /* once more if it is not used */
+    return SHOWN_PER_BYTE * text + SHOWN_PER_VALUE * gguf_n_values(g) +
+           SHOWN_PER_TENSOR * gguf_n_tensors(g);
+}
+
+static int reserve_shown(void *ledger, size_t bytes, struct err *err)
+{
+    return ledger_reserve(ledger, POOL_RAM, ACCOUNT_REQUESTS, bytes, "showing a model file", err);
+}
+
+static void release_shown(void *ledger, size_t bytes)
+{
+    ledger_release(ledger, POOL_RAM, ACCOUNT_REQUESTS, bytes);
+}
+
+/* Until the answer has been handed on. */
+static int charge_shown(struct job *j, const struct look *l, struct err *err)
+{
+    struct model_info info;
+    size_t bytes;
+    int r;
+
+    model_info(l->model, &info);
+    bytes = shown_bytes(model_gguf(l->model), &info);
+    r = reserve_shown(l->ledger, bytes, err);
+    if (r >= 0) {
+        j->charged_to = l->ledger;
+        j->charged_bytes = bytes;
+    }
+    return r;
+}
+
+int describe_file(struct engine *e, struct job *j, json_t **ret, struct err *err)
+{
+    struct parse_room room = {reserve_shown, release_shown, e->opt.ledger};
+    json_t *o, *tensors, *unused, *layers;
     const struct gguf *g;
     struct model_info info;
     struct look l;
     int r = look_open(e, j, &l, err);
 
+    if (r < 0)
+        return r;
+    r = charge_shown(j, &l, err);
     if (r < 0) {
-        json_decref(tensors);
-        json_decref(unused);
-        json_decref(layers);
+        look_close(&l);
         return r;
     }
+    tensors = json_array();
+    unused = json_array();
+    layers = json_array();
     g = model_gguf(l.model);
     model_info(l.model, &info);
     for (size_t i = 0; i < gguf_n_tensors(g); i++)
@@ -237,7 +299,7 @@ int describe_file(struct engine *e, const struct job *j, json_t **ret, struct er
     json_object_set_new(o, "state_bytes", size_value(info.state_bytes));
     json_object_set_new(o, "types", types_json(g));
     json_object_set_new(o, "layers", layers);
-    json_object_set_new(o, "suspicious", suspect_list(l.model));
+    json_object_set_new(o, "suspicious", suspect_list(l.model, &room));
     json_object_set_new(o, "metadata", metadata_json(g));
     json_object_set_new(o, "chat_template",
                         info.chat_template

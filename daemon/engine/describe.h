@@ -27,4 +27,4 @@ void look_close(struct look *l);
 /* Accounts, sum, context and advice of a load within the job's offers, into its outlook. */
 int describe_plan(struct engine *e, struct job *j, struct err *err);
 /* Metadata, tensors, template, tensors that the architecture does not use. */
-int describe_file(struct engine *e, const struct job *j, json_t **ret, struct err *err);
+int describe_file(struct engine *e, struct job *j, json_t **ret, struct err *err);

@@ -7,6 +7,7 @@
 
 #include "common/alloc.h"
 #include "daemon/chat/chat.h"
+#include "daemon/engine/parse.h"
 #include "daemon/engine/run.h"
 
 /* -- sampling options ------------------------------------------------------------------------ */
@@ -160,37 +161,26 @@ static int take_prompt(struct run *r, struct err *err)
 #define RENDER_LEAST ((size_t)128 << 10)
 #define RENDER_MOST  ((size_t)160 << 20)
 
-/* The tree of a template: where it begins, and what a byte of text takes of it; about 30 in most. */
-#define TREE_LEAST    ((size_t)64 << 10)
-#define TREE_PER_BYTE ((size_t)64)
-
 /* -- a conversation ------------------------------------------------------------------------------ */
 
-/* As much as may be allocated is held by the request while it is parsed: more is asked for until it is enough. */
-static int parse_template(struct run *r, struct chat_template **ret, struct err *err)
+/* While it is parsed it is the request's. */
+static int charge_parsing(void *run, size_t bytes, struct err *err)
 {
-    const char *text = r->info.chat_template;
-    size_t len = text ? strlen(text) : 0;
-    size_t tree = MIN(TREE_LEAST + TREE_PER_BYTE * len, TEMPLATE_MEMORY_MOST);
+    return run_charge(run, ACCOUNT_REQUESTS, bytes, err);
+}
 
-    for (;;) {
-        size_t held = 3 * tree + len;
-        int rc = run_charge(r, ACCOUNT_REQUESTS, held, err);
+static void discharge_parsing(void *run, size_t bytes)
+{
+    struct run *r = run;
 
-        if (rc < 0)
-            return rc;
-        rc = chat_template_create_within(text, len, tree, ret, err);
-        ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, held);
-        r->charged_requests -= held;
-        if (rc != -ERR_TOO_LARGE || tree == TEMPLATE_MEMORY_MOST)
-            return rc;
-        tree = MIN(tree * 4, TEMPLATE_MEMORY_MOST);
-    }
+    ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, bytes);
+    r->charged_requests -= bytes;
 }
 
 /* Stays with its model, charged as text. */
 static int need_template(struct run *r, struct err *err)
 {
+    const struct parse_room room = {charge_parsing, discharge_parsing, r};
     struct slot *s = r->task->work.slot;
     struct chat_template *t;
     size_t bytes;
@@ -198,7 +188,7 @@ static int need_template(struct run *r, struct err *err)
 
     if (s->chat)
         return 0;
-    rc = parse_template(r, &t, err);
+    rc = parse_template_within(r->info.chat_template, &room, &t, err);
     if (rc < 0)
         return rc;
     bytes = chat_template_memory_bytes(t);

@@ -144,6 +144,8 @@ void job_destroy(struct job *j)
     free(j->kv);
     free(j->trace);
     free(j->offers.list);
+    if (j->charged_bytes)
+        ledger_release(j->charged_to, POOL_RAM, ACCOUNT_REQUESTS, j->charged_bytes);
     outlook_destroy(j->outlook);
     verify_destroy(j->verify);
     free(j);

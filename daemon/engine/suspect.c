@@ -5,10 +5,13 @@
 #include "common/alloc.h"
 #include "common/json.h"
 #include "daemon/chat/chat.h"
+#include "daemon/engine/parse.h"
 #include "daemon/engine/suspect.h"
 
 /* A marker longer than this is text, not a token's name. */
 #define MARKER_MAX 40
+/* With so many it has been said that the template is another model's. */
+#define MARKERS_TOLD 32
 
 static void say(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -42,38 +45,43 @@ static size_t marker_length(const char *p)
     return n > 2 && p[n] == '|' && p[n + 1] == '>' ? n + 2 : 0;
 }
 
-/* Was the marker at p told of before? */
-static bool seen_before(const char *text, const char *p, size_t n)
-{
-    for (const char *q = text; q < p; q++)
-        if (strncmp(q, p, n) == 0)
-            return true;
-    return false;
-}
-
 /* A marker that is no token is spelled out in pieces, which the model was not trained on. */
 static void check_markers(const char *text, const struct tokenizer *tok, json_t *list)
 {
-    for (const char *p = strchr(text, '<'); p; p = strchr(p + 1, '<')) {
-        size_t n = marker_length(p);
+    struct view told[MARKERS_TOLD];
+    size_t n_told = 0, i;
 
-        if (n && tokenizer_find(tok, (struct view){p, n}) < 0 && !seen_before(text, p, n))
-            say(list, "the chat template writes '%.*s', which is no token of the vocabulary",
-                (int)n, p);
+    for (const char *p = strchr(text, '<'); p && n_told < MARKERS_TOLD; p = strchr(p + 1, '<')) {
+        struct view marker = {p, marker_length(p)};
+
+        if (!marker.len || tokenizer_find(tok, marker) >= 0)
+            continue;
+        for (i = 0; i < n_told && !view_eq(told[i], marker); i++)
+            ;
+        if (i < n_told)
+            continue;
+        told[n_told++] = marker;
+        say(list, "the chat template writes '%.*s', which is no token of the vocabulary",
+            (int)marker.len, p);
     }
 }
 
-static void check_template(const struct model_info *info, const struct tokenizer *tok, json_t *list)
+static void check_template(const struct model_info *info, const struct tokenizer *tok,
+                           const struct parse_room *room, json_t *list)
 {
     struct chat_template *t = NULL;
     struct err err;
+    int r;
 
     if (!info->chat_template) {
         say(list, "there is no chat template: conversations are written as ChatML, which the model "
                   "may not know");
         return;
     }
-    if (chat_template_create(info->chat_template, strlen(info->chat_template), &t, &err) < 0)
+    r = parse_template_within(info->chat_template, room, &t, &err);
+    if (r == -ERR_NOMEM)
+        say(list, "the chat template was not looked at: %s", err.text);
+    else if (r < 0)
         say(list, "the chat template is broken, so chats are refused: %s", err.text);
     chat_template_destroy(t);
     check_markers(info->chat_template, tok, list);
@@ -93,7 +101,7 @@ static void check_tokens(const struct model_info *info, const struct tokenizer *
         say(list, "the vocabulary has %zu tokens and the model %zu", n, info->n_vocab);
 }
 
-json_t *suspect_list(const struct model *m)
+json_t *suspect_list(const struct model *m, const struct parse_room *room)
 {
     const struct tokenizer *tok = model_tokenizer(m);
     json_t *list = json_array();
@@ -103,7 +111,7 @@ json_t *suspect_list(const struct model *m)
     if (tok) {
         check_tokens(&info, tok, list);
         if (!info.pooling) /* what gives embeddings has no conversations */
-            check_template(&info, tok, list);
+            check_template(&info, tok, room, list);
     } else {
         say(list, "there is no vocabulary: the model takes token ids only");
     }

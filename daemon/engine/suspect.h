@@ -10,5 +10,7 @@
 
 #include "daemon/model/model.h"
 
-/* A new array of sentences; empty when nothing is odd. */
-json_t *suspect_list(const struct model *m);
+struct parse_room;
+
+/* A new array of sentences; empty when nothing is odd.  room: who is charged for the parsing of its template. */
+json_t *suspect_list(const struct model *m, const struct parse_room *room);

@@ -75,8 +75,10 @@ struct job {
     struct room_offers offers; /* PLAN: what the budget has free, and others could give */
     struct model_others others;
     struct bench_spec bench;
-    struct outlook *outlook;  /* PLAN: what ENGINE needs to say how fast it will be */
-    struct verify *verify;    /* VERIFY: how far it is */
+    struct outlook *outlook;   /* PLAN: what ENGINE needs to say how fast it will be */
+    struct verify *verify;     /* VERIFY: how far it is */
+    struct ledger *charged_to; /* SHOW: the answer, as a request's, until it is handed on */
+    size_t charged_bytes;
     bool map, experts, curve; /* CACHE */
     char *trace;              /* CACHE: a file to record to, "" to end it; NULL: as it is */
 };

@@ -6,6 +6,7 @@
  * context take at most a share of the budget.
  */
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,13 @@
 /* What streams is read once a chunk: a longer one, for so much of the budget at most. */
 #define BATCH_STREAMING ((size_t)2048)
 #define BATCH_SHARE     16
+/*
+ * Of a chunk in a layer, and of each thread: a cut of the budget waits for the end of
+ * a layer, which is half a second then (0.16 TMAC/s measured on a core with AVX-512),
+ * and a layer that computes for so long is read in less.
+ */
+#define PRODUCTS_MOST 8e10
+#define BATCH_WHOLE   ((size_t)128) /* shorter ones compute slower */
 
 struct fit {
     const struct model *m;
@@ -279,26 +287,68 @@ static int give_advice(const struct fit *f, struct model_plan *p, struct err *er
 
 /* -- the plan ------------------------------------------------------------------------------ */
 
-/* Read for one token: every matrix but the token table (one row of it), experts by the share that is used. */
-static double bytes_per_token(const struct model *m, const struct model_options *opt,
-                              double *ret_experts)
+static bool is_experts(const struct model *m, size_t i)
+{
+    return m->bound[i]->n_dims == 3 && m->hp.n_expert;
+}
+
+/* Of a weight, what a token uses: of the token table a row, of experts those that it chooses. */
+static double used_share(const struct model *m, size_t i)
 {
     const struct graph_weight *table = model_weight(m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
     bool tied = !model_weight(m, -1, TENSOR_OUTPUT, PART_WEIGHT)->t.fmt;
+
+    if (i == table->id && !tied)
+        return 1.0 / m->hp.n_vocab;
+    return is_experts(m, i) ? (double)m->hp.n_expert_used / m->hp.n_expert : 1.0;
+}
+
+static double bytes_per_token(const struct model *m, const struct model_options *opt,
+                              double *ret_experts)
+{
     double sum = 0;
 
     for (size_t i = 0; i < m->n_bound; i++) {
-        double share = 1.0;
+        double bytes = used_share(m, i) * (double)m->bound[i]->bytes;
 
-        if (i == table->id && !tied)
-            share = 1.0 / m->hp.n_vocab;
-        else if (m->bound[i]->n_dims == 3 && m->hp.n_expert) {
-            share = (double)m->hp.n_expert_used / m->hp.n_expert;
-            *ret_experts += share * (double)m->bound[i]->bytes;
-        }
-        sum += share * (double)m->bound[i]->bytes;
+        sum += bytes;
+        *ret_experts += is_experts(m, i) ? bytes : 0;
     }
     return sum + (double)model_kv_bytes_per_token(m, opt->kv) * (double)opt->n_ctx / 2;
+}
+
+/* Products of a row in a layer, on the average; attention's are not counted. */
+static double layer_products(const struct model *m)
+{
+    const struct graph_weight *table = model_weight(m, -1, TENSOR_TOKEN_EMBD, PART_WEIGHT);
+    const struct graph_weight *output = model_weight(m, -1, TENSOR_OUTPUT, PART_WEIGHT);
+    double sum = 0;
+
+    for (size_t i = 0; i < m->n_bound; i++) {
+        const uint64_t *n = m->bound[i]->dims;
+
+        if (i != table->id && (!output->t.fmt || i != output->id))
+            sum += used_share(m, i) * (double)n[0] * (double)n[1] * (double)n[2];
+    }
+    return sum / m->hp.n_layers;
+}
+
+/* Of a chunk, for its layers to end soon enough. */
+static double layer_rows(const struct fit *f)
+{
+    struct device d = {0};
+
+    f->ops->describe(f->be, &d);
+    return PRODUCTS_MOST * MAX(d.threads, 1) / fmax(layer_products(f->m), 1);
+}
+
+/* Nobody has said how long a chunk is, and the layers are large. */
+static void shorten(struct fit *f)
+{
+    double most_rows = layer_rows(f);
+
+    while (f->o.n_batch / 2 >= BATCH_WHOLE && (double)f->o.n_batch > most_rows)
+        f->o.n_batch /= 2;
 }
 
 /*
@@ -310,6 +360,7 @@ static int lengthen(struct fit *f, struct sizes *s, struct err *err)
 {
     const struct placement first = s->placement;
     size_t most = s->fixed + f->bytes / BATCH_SHARE;
+    double most_rows = layer_rows(f);
     int r = 0;
 
     if (placement_is_whole(&first))
@@ -319,6 +370,8 @@ static int lengthen(struct fit *f, struct sizes *s, struct err *err)
         struct sizes more;
 
         longer.o.n_batch *= 2;
+        if ((double)longer.o.n_batch > most_rows)
+            break;
         r = sizes_at(&longer, f->o.n_ctx, f->bytes, &more, err);
         if (r < 0 || more.fixed > most || more.floor > f->bytes ||
             more.placement.n_dropped > first.n_dropped)
@@ -337,6 +390,8 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
     struct sizes s = {0};
     int r = model_options_check(m, opt, &f.o, err);
 
+    if (r >= 0 && !opt->n_batch && !m->arch->encoder)
+        shorten(&f);
     if (r >= 0 && !opt->n_ctx)
         r = choose_ctx(&f, &p.ctx_capped, err);
     if (r >= 0)

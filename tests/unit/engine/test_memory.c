@@ -133,6 +133,42 @@ START_TEST(special_tokens_of_any_length_are_charged_while_a_template_is_rendered
 }
 END_TEST
 
+/* All that is shown of a file is as long as the file says. */
+START_TEST(what_is_shown_of_a_file_is_charged_until_it_is_handed_on)
+{
+    struct str text = {0};
+    struct tiny_model o = {.family = "llama"};
+    struct ledger_report report;
+    struct job_sink sink;
+    struct answer a;
+    struct err err;
+    struct rig r;
+
+    for (size_t i = 0; i < (size_t)1 << 20; i++)
+        str_addc(&text, 'a' + (char)(i % 26));
+    o.chat_template = str_text(&text);
+    rig_open(&r, 1, 0, NULL);
+    replace_file(&r, &o);
+    sink = rig_sink(&r, &a);
+    ck_assert_int_gt(engine_show(r.e, "m0", &sink, &err), 0);
+    rig_wait_job(&r, &a);
+    ck_assert_msg(!a.failed, "%s", a.error.text);
+    answer_clear(&a);
+    ledger_report(r.ledger, POOL_RAM, &report);
+    ck_assert_uint_ge(report.account_peaks[ACCOUNT_REQUESTS], 9 * text.len);
+    ck_assert_uint_eq(report.used, 0);
+    ck_assert_int_eq(ledger_set_budget(r.ledger, POOL_RAM, 9 * text.len, &err), 0);
+    sink = rig_sink(&r, &a);
+    ck_assert_int_gt(engine_show(r.e, "m0", &sink, &err), 0);
+    rig_wait_job(&r, &a);
+    ck_assert(a.failed);
+    ck_assert_int_eq(a.error.kind, ERR_NOMEM);
+    ck_assert_uint_eq(ledger_used(r.ledger, POOL_RAM), 0);
+    rig_close(&r);
+    str_clear(&text);
+}
+END_TEST
+
 static int set_budget(struct rig *r, size_t bytes, enum budget_force force, struct answer *a)
 {
     struct job_sink sink = rig_sink(r, a);
@@ -471,6 +507,7 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, a_refused_charge_of_a_conversation_leaves_nothing_behind);
     tcase_add_test(tc, a_chat_template_is_text_of_its_model_until_that_leaves);
     tcase_add_test(tc, special_tokens_of_any_length_are_charged_while_a_template_is_rendered);
+    tcase_add_test(tc, what_is_shown_of_a_file_is_charged_until_it_is_handed_on);
     tcase_add_test(tc, the_budget_changes_while_a_token_is_made);
     tcase_add_test(tc, a_budget_below_the_floor_of_what_runs_ends_it_when_that_is_asked);
     tcase_add_test(tc, nothing_is_ended_for_a_budget_that_a_pinned_model_does_not_leave_room_for);

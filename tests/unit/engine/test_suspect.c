@@ -4,14 +4,34 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/alloc.h"
+#include "daemon/engine/parse.h"
 #include "daemon/engine/suspect.h"
 #include "tests/support/tiny_model.h"
 
 TCase *tcase_engine_suspect(void);
 
+static size_t most_charged, charged;
+
+static int reserve(void *arg, size_t bytes, struct err *err)
+{
+    (void)arg;
+    (void)err;
+    charged += bytes;
+    most_charged = MAX(most_charged, charged);
+    return 0;
+}
+
+static void release(void *arg, size_t bytes)
+{
+    (void)arg;
+    charged -= bytes;
+}
+
 /* What is odd about the model, one sentence a line. */
 static char *oddities(struct gguf_writer *w, const struct tiny_model *o)
 {
+    const struct parse_room room = {reserve, release, NULL};
     struct str all = {0};
     struct model *m = NULL;
     json_t *list, *sentence;
@@ -24,7 +44,8 @@ static char *oddities(struct gguf_writer *w, const struct tiny_model *o)
     fd = gguf_writer_memfd(w);
     path = gguf_writer_fd_path(fd);
     ck_assert_msg(model_open(path, &m, &err) == 0, "%s", err.text);
-    list = suspect_list(m);
+    list = suspect_list(m, &room);
+    ck_assert_uint_eq(charged, 0);
     json_array_foreach(list, i, sentence)
     {
         str_addf(&all, "%s\n", json_string_value(sentence));
@@ -74,6 +95,29 @@ START_TEST(a_marker_that_is_no_token_is_named_once)
     ck_assert_str_eq(odd, "the chat template writes '<|start_of_role|>', which is no token of the "
                           "vocabulary\n");
     free(odd);
+}
+END_TEST
+
+/* Each is looked for in what was told alone, or a file could have a reader busy for hours. */
+START_TEST(of_many_markers_some_are_named)
+{
+    struct str text = {0};
+    struct tiny_model o = {.family = "llama"};
+    struct gguf_writer w = {0};
+    size_t told = 0;
+    char *odd;
+
+    for (int i = 0; i < 200000; i++)
+        str_addf(&text, "<|m%d|>", i);
+    o.chat_template = str_text(&text);
+    most_charged = 0;
+    odd = oddities(&w, &o);
+    for (const char *p = odd; (p = strstr(p, "<|m")); p++)
+        told++;
+    ck_assert_uint_eq(told, 32);
+    ck_assert_uint_gt(most_charged, text.len);
+    free(odd);
+    str_clear(&text);
 }
 END_TEST
 
@@ -130,6 +174,7 @@ TCase *tcase_engine_suspect(void)
     tcase_add_loop_test(tc, a_sound_model_of_any_family_is_not_suspected, 0, (int)n_families());
     tcase_add_test(tc, a_key_that_nobody_reads_is_named);
     tcase_add_test(tc, a_marker_that_is_no_token_is_named_once);
+    tcase_add_test(tc, of_many_markers_some_are_named);
     tcase_add_test(tc, no_template_and_a_broken_one_are_told);
     tcase_add_test(tc, a_model_without_a_vocabulary_takes_ids);
     tcase_add_test(tc, an_embedding_model_needs_no_template);

@@ -10,6 +10,7 @@
 #include "common/alloc.h"
 #include "common/units.h"
 #include "daemon/model/model_priv.h"
+#include "tests/support/mkmodel.h"
 #include "tests/unit/model/tiny.h"
 
 TCase *tcase_model_load(void);
@@ -265,6 +266,38 @@ START_TEST(without_a_context_the_largest_that_fits_is_taken_and_said)
 }
 END_TEST
 
+/* The rows of a chunk of a model of that preset in so many bytes; its file is a head and a hole. */
+static size_t chunk_of(const char *preset, size_t n_batch, size_t bytes)
+{
+    struct mkmodel o = {.preset = *mkmodel_preset_of(preset), .type = mkmodel_type_of("Q4_K_M")};
+    struct model_options mo = {.n_ctx = 4096, .n_batch = n_batch};
+    struct mkmodel_plan file;
+    struct model *m;
+    struct err err;
+    size_t rows;
+
+    o.preset.n_vocab = 300;
+    mkmodel_plan(&o, &file);
+    ck_assert_msg(tiny_open(&file.w, &m, &err) == 0, "%s", err.text);
+    rows = plan_of(m, &mo, bytes).n_batch;
+    free(file.fills);
+    model_close(m);
+    return rows;
+}
+
+/* A cut of the budget waits for the end of a layer. */
+START_TEST(a_chunk_is_short_where_a_layer_is_large_and_nobody_has_asked_for_another)
+{
+    ck_assert_uint_eq(chunk_of("llama-70b", 0, SIZE_MAX / 2), 128);
+    ck_assert_uint_eq(chunk_of("llama-70b", 512, SIZE_MAX / 2), 512);
+    ck_assert_uint_eq(chunk_of("llama-8b", 0, SIZE_MAX / 2), 512);
+    ck_assert_uint_eq(chunk_of("smol-135m", 0, SIZE_MAX / 2), 512);
+    /* where experts stream a chunk is as long as memory allows */
+    ck_assert_uint_eq(chunk_of("llama-70b", 0, (size_t)20 << 30), 128);
+    ck_assert_uint_eq(chunk_of("qwen3moe-30b-a3b", 0, (size_t)4 << 30), 1024);
+}
+END_TEST
+
 /* Advice is as good as its word: what it names is tried. */
 START_TEST(a_plan_that_does_not_fit_says_which_cache_whose_place_or_what_budget_would_do)
 {
@@ -489,6 +522,7 @@ TCase *tcase_model_load(void)
     tcase_add_loop_test(tc, all_of_it_is_resident_as_soon_as_that_fits_and_not_one_byte_before, 0,
                         2);
     tcase_add_test(tc, without_a_context_the_largest_that_fits_is_taken_and_said);
+    tcase_add_test(tc, a_chunk_is_short_where_a_layer_is_large_and_nobody_has_asked_for_another);
     tcase_add_test(tc,
                    a_plan_that_does_not_fit_says_which_cache_whose_place_or_what_budget_would_do);
     tcase_add_test(tc, where_weights_stream_a_chunk_that_nobody_set_is_longer_for_a_small_share);
