@@ -25,23 +25,39 @@ static void gather(struct choice *c, const struct residency_choice *want)
             c->ids[c->n++] = e;
 }
 
-bool choice_begin(struct residency *r, const struct residency_choice *want)
+/* True: with this layer a token begins, or a chunk. */
+static bool pass(struct residency *r, const struct residency_choice *want)
 {
-    struct choice *c = &r->choice;
     size_t unit = r->items[want->parts[0]].unit;
     bool turn = r->last_unit == SIZE_MAX || unit <= r->last_unit;
 
+    r->passed += turn;
+    r->last_unit = unit;
+    return turn;
+}
+
+/* A choice to be noted. */
+static void begin(struct residency *r, const struct residency_choice *want, bool turn)
+{
+    struct choice *c = &r->choice;
+
     assert(!c->unit);
-    c->unit = &r->units[unit];
+    c->unit = &r->units[r->items[want->parts[0]].unit];
     c->decode = want->decode;
     if (turn) {
         if (r->trace)
             trace_writer_token(r->trace, !r->last_decode, NULL);
         r->token++;
     }
-    r->last_unit = unit;
     r->last_decode = c->decode;
     gather(c, want);
+}
+
+bool choice_begin(struct residency *r, const struct residency_choice *want)
+{
+    bool turn = pass(r, want);
+
+    begin(r, want, turn);
     return turn;
 }
 
@@ -55,7 +71,7 @@ void choice_note(struct residency *r, size_t rows)
     for (size_t i = 0; i < c->n; i++) {
         uint32_t e = c->ids[i];
 
-        u->told[e].last_use = r->token;
+        u->told[e].last_use = r->passed;
         if (c->decode)
             policy_use(&u->experts[e], r->token);
         else
@@ -84,22 +100,21 @@ bool residency_is_watched(const struct residency *r, extent_id id)
 }
 
 /* Neighbours in a spell, for what the last token used counts most. */
-static bool is_due(struct residency *r, const struct residency_choice *want)
+static bool is_due(struct residency *r, const struct residency_choice *want, bool turn)
 {
-    size_t unit = r->items[want->parts[0]].unit;
-
     if (!want->decode || r->trace)
         return true;
-    r->watched_tokens += unit <= r->watched_unit;
-    r->watched_unit = unit;
+    r->watched_tokens += turn;
     return r->watched_tokens % RESIDENCY_WATCH_EVERY < RESIDENCY_WATCH_TOKENS;
 }
 
 void residency_note(struct residency *r, const struct residency_choice *want)
 {
-    if (!is_due(r, want))
+    bool turn = pass(r, want);
+
+    if (!is_due(r, want, turn))
         return;
-    choice_begin(r, want);
+    begin(r, want, turn);
     choice_note(r, want->rows);
     r->choice.unit = NULL;
 }

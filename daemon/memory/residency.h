@@ -227,10 +227,15 @@ void residency_layer(const struct residency *r, size_t i, struct residency_layer
 #define RESIDENCY_NEVER UINT64_MAX
 struct residency_expert {
     bool resident;
-    double heat;            /* uses, decayed */
-    uint64_t unused_tokens; /* since its last use, a prompt's chunk being one; RESIDENCY_NEVER */
-    uint64_t reads;         /* begun, with those that were given up */
-    uint64_t read_bytes;    /* landed, with the blocks around it */
+    double heat; /* uses, decayed */
+    /*
+     * Decoded since its last use, a prompt's chunk counting as one; RESIDENCY_NEVER.
+     * Where all experts are there it is the last use that was seen: of decode only watched
+     * tokens are, so it may have been used since, in one of those after them.
+     */
+    uint64_t unused_tokens;
+    uint64_t reads;      /* begun, with those that were given up */
+    uint64_t read_bytes; /* landed, with the blocks around it */
 };
 void residency_expert(const struct residency *r, size_t i, unsigned e,
                       struct residency_expert *ret);

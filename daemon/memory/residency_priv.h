@@ -75,7 +75,7 @@ struct ring {
 
 /* What is told of an expert; nothing is decided by it. */
 struct expert_told {
-    uint64_t last_use; /* number of the token, a prompt's chunk too; 0: never */
+    uint64_t last_use; /* number in residency.passed; 0: never */
     uint64_t read_bytes;
     uint32_t reads;
 };
@@ -182,11 +182,11 @@ struct residency {
     struct trace_writer *trace; /* NULL: not recorded */
     bool *landing_taken;
     unsigned n_landing;
-    uint64_t token;
+    uint64_t passed; /* tokens and chunks of prompts, also those that nobody notes */
+    uint64_t token;  /* those that are noted: the clock of heat */
     size_t last_unit;
     bool last_decode;
-    size_t watched_unit;     /* while all is there: whose choice was seen last … */
-    uint64_t watched_tokens; /* … of how many tokens of decode */
+    uint64_t watched_tokens; /* of decode, while all is there */
     struct cliff cliff;
     int current_layer;
 

@@ -150,7 +150,7 @@ void residency_expert(const struct residency *r, size_t i, unsigned e, struct re
     ret->reads = u->told[e].reads;
     ret->read_bytes = u->told[e].read_bytes;
     if (u->told[e].last_use)
-        ret->unused_tokens = r->token - u->told[e].last_use;
+        ret->unused_tokens = r->passed - u->told[e].last_use;
 }
 
 int residency_curve(const struct residency *r, struct curve_point ret[CURVE_POINTS])

@@ -362,6 +362,42 @@ START_TEST(of_every_expert_it_is_told_where_it_is_when_it_was_used_and_what_was_
 }
 END_TEST
 
+static uint64_t unused_tokens(const struct residency *r, unsigned e)
+{
+    struct residency_expert x;
+
+    residency_expert(r, 0, e, &x);
+    return x.unused_tokens;
+}
+
+START_TEST(the_last_use_of_an_expert_is_counted_in_tokens_also_where_only_some_are_watched)
+{
+    struct residency *r = rig_make(NULL);
+    struct residency_stats s;
+    struct err err = {0};
+    uint64_t unseen;
+
+    ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
+    rig_must_walk(r, 4, 1); /* experts 2 and 4 */
+    for (size_t i = 0; i < 300; i++)
+        rig_must_walk(r, 0, 1); /* experts 0 and 1, watched at first */
+    ck_assert_uint_eq(unused_tokens(r, 2), 300);
+    unseen = unused_tokens(r, 0);
+    ck_assert_uint_ge(unseen, 300 - RESIDENCY_WATCH_TOKENS);
+    ck_assert_uint_lt(unseen, 300);
+    rig_must_walk(r, 0, 2); /* of a prompt all is seen */
+    ck_assert_uint_eq(unused_tokens(r, 0), 0);
+    ck_assert_uint_eq(unused_tokens(r, 4), 301);
+    residency_stats(r, &s);
+    ck_assert_int_eq(
+        residency_resize(r, residency_held_bytes(r) - s.placement.slots_bytes / 3, &err), 0);
+    rig_must_walk(r, 0, 1); /* by slots */
+    ck_assert_uint_eq(unused_tokens(r, 0), 0);
+    ck_assert_uint_eq(unused_tokens(r, 4), 302);
+    residency_destroy(r);
+}
+END_TEST
+
 /* Of layer 0: a tensor of gates and ups, one after the other in each slice, and the downs. */
 static struct residency *make_fused(void)
 {
@@ -586,6 +622,8 @@ TCase *tcase_memory_streaming(void)
     tcase_add_test(tc, more_slots_that_make_tokens_slower_are_given_back_and_tried_again_later);
     tcase_add_test(tc, what_was_read_ahead_and_given_up_is_told_by_layer);
     tcase_add_test(tc, of_every_expert_it_is_told_where_it_is_when_it_was_used_and_what_was_read);
+    tcase_add_test(tc,
+                   the_last_use_of_an_expert_is_counted_in_tokens_also_where_only_some_are_watched);
     tcase_add_test(tc, a_chunk_reads_each_expert_that_it_wants_once_in_the_order_of_the_file);
     tcase_add_test(tc, two_matrices_of_one_tensor_are_one_read_and_each_has_its_place);
     return tc;
