@@ -1,11 +1,22 @@
 /*
  * log - one line per event, for a person and for the journal.
  *
- * Only four kinds of code log: main, the end of a request, a control handler,
- * and the loader job.  Everyone else returns an error.  A message is a
- * lower-case sentence, then key=value pairs; quotes stand round names:
+ * Whoever can return an error does, and logs nothing.  What is left is what
+ * no answer tells:
  *
- *     log_notice("evicted model", "model=%s bytes=%zu", name, freed);
+ *     daemon            start, stop, reload, model files that are left out, a
+ *                       budget that follows the machine
+ *     daemon/control    a change that somebody asked for, and who
+ *     daemon/engine     the end of a request; models that come, go or give
+ *                       back memory; what was measured for a plan
+ *     daemon/http       connections that cannot be taken
+ *     daemon/memory     what it does instead: growing that is refused, the
+ *                       cliff guard, another way of reading
+ *
+ * A message is a lower-case sentence, then key=value pairs; quotes stand round
+ * names:
+ *
+ *     log_notice("unloaded model", "model='%s' bytes=%s", name, freed);
  *
  * NOTICE: what is resident changed.  INFO: one line per request.  WARNING
  * says what we do instead.  ERROR only where nobody above will.

@@ -14,6 +14,16 @@
 /* A smaller weight costs a read of its own for next to nothing. */
 #define DROP_MIN ((uint64_t)32 << 10)
 
+/* A log names a model by key and value, where a sentence says what and which. */
+static char *tag_of(const char *who)
+{
+    char *tag = xstrdup(who), *between = strstr(tag, " '");
+
+    if (between)
+        *between = '=';
+    return tag;
+}
+
 struct residency *residency_create(const struct gguf *g, struct ledger *l,
                                    const struct backend_ops *ops, struct backend *be,
                                    const char *who)
@@ -25,6 +35,7 @@ struct residency *residency_create(const struct gguf *g, struct ledger *l,
     r->ops = ops;
     r->be = be;
     r->who = xstrdup(who);
+    r->tag = tag_of(who);
     r->max_rows = 1;
     r->n_used = 1;
     residency_set_probe(r, residency_probe_process, NULL);
@@ -81,6 +92,7 @@ void residency_destroy(struct residency *r)
     free(r->units);
     free(r->unit_at);
     free(r->who);
+    free(r->tag);
     free(r->state_dir);
     free(r->drives);
     free(r);

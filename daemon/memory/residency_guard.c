@@ -63,11 +63,11 @@ void cliff_token_ends(struct residency *r)
     case GUARD_STEP_BACK:
         c->before = had;
         log_warning("more cache made tokens slower; going back to fewer experts in memory",
-                    "%s: experts=%zu now=%zu slower=%.1fx; a smaller budget would be as fast",
-                    r->who, t.slots, c->guard.cap, slower);
+                    "%s experts=%zu now=%zu slower=%.1fx; a smaller budget would be as fast",
+                    r->tag, t.slots, c->guard.cap, slower);
         break;
     case GUARD_TRY_AGAIN:
-        log_info("trying again with more experts in memory", "%s: experts=%zu", r->who, c->before);
+        log_info("trying again with more experts in memory", "%s experts=%zu", r->tag, c->before);
         break;
     }
 }

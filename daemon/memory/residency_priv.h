@@ -138,7 +138,8 @@ struct residency {
     struct ledger *ledger;
     const struct backend_ops *ops;
     struct backend *be;
-    char *who;
+    char *who; /* "model 'x'", for sentences … */
+    char *tag; /* … and "model='x'", for the log */
     struct reader_faults engine;
     char *state_dir;             /* NULL: drives are not measured */
     struct reader_drive *drives; /* by part; NULL: the defaults */

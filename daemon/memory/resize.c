@@ -54,7 +54,7 @@ static void stopped(struct residency *r, enum growth what, int rc, const struct 
         return;
     r->stopped[what] = rc;
     if (rc < 0)
-        log_warning(messages[what], "model=%s reason=\"%s\"", r->who, err->text);
+        log_warning(messages[what], "%s reason=\"%s\"", r->tag, err->text);
 }
 
 /* The account holds exactly that from now on; giving back cannot fail. */

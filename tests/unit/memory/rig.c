@@ -65,7 +65,8 @@ void rig_tear_down(void)
 
 struct residency *rig_make(const struct reader_faults *engine)
 {
-    struct residency *r = residency_create(rig.file, rig.ledger, rig.cpu.ops, rig.cpu.be, "test");
+    struct residency *r =
+        residency_create(rig.file, rig.ledger, rig.cpu.ops, rig.cpu.be, "model 'test'");
 
     if (engine)
         residency_set_engine(r, engine);

@@ -134,8 +134,8 @@ static void try_to_grow(struct residency *r, struct faulty *f, size_t bytes)
 START_TEST(what_keeps_a_model_from_growing_is_said_once_for_each_cause)
 {
     static const char failed[] =
-        "go on streaming instead of coming home model=test reason=\"reading tensor";
-    static const char refused[] = "instead of coming home model=test reason=\"test needs";
+        "go on streaming instead of coming home model='test' reason=\"reading tensor";
+    static const char refused[] = "instead of coming home model='test' reason=\"model 'test' needs";
     struct faulty f = {.fail_at = -1, .errnum = EIO};
     struct reader_faults engine = {.pread = faulty_pread, .arg = &f};
     struct residency *r = rig_make(&engine);
@@ -178,7 +178,7 @@ START_TEST(slots_that_are_refused_are_told_once)
         ledger_refuse_after(rig.ledger, -1);
         rig_must_walk(r, 0, 1);
     }
-    ck_assert_uint_eq(lines_with("experts have no more slots model=test"), 1);
+    ck_assert_uint_eq(lines_with("experts have no more slots model='test' reason="), 1);
     let_lines_go();
     residency_destroy(r);
 }
@@ -246,7 +246,8 @@ END_TEST
 /* Of more layers than the file has: the same two weights in each. */
 static struct residency *make_long(void)
 {
-    struct residency *r = residency_create(rig.file, rig.ledger, rig.cpu.ops, rig.cpu.be, "test");
+    struct residency *r =
+        residency_create(rig.file, rig.ledger, rig.cpu.ops, rig.cpu.be, "model 'test'");
 
     for (size_t i = 0; i < (size_t)MANY_LAYERS * MANY_EACH; i++) {
         const struct gguf_tensor *g = gguf_tensor_at(rig.file, 2 + i % MANY_EACH);
@@ -330,7 +331,7 @@ START_TEST(a_ring_that_is_refused_its_depth_is_told_once_and_goes_on)
         ledger_refuse_after(rig.ledger, -1);
         walk_long(r);
     }
-    ck_assert_uint_eq(lines_with("the ring of dense weights is no deeper model=test"), 1);
+    ck_assert_uint_eq(lines_with("the ring of dense weights is no deeper model='test' reason="), 1);
     let_lines_go();
     residency_destroy(r);
 }
