@@ -22,6 +22,7 @@ stop_timeout = 2s' >"$T/rnbd.conf"
 
 begin_slow() {
     start --model slow="$SLOW"
+    rm -f "$T/answer" # of the case before: the asker may be late to empty it
     # Greedy: random numbers could end the answer by themselves.
     rnbctl run slow hello --temperature 0 --max-tokens "$1" >"$T/answer" 2>"$T/answer.err" &
     ASKER=$!
