@@ -74,18 +74,20 @@ static double number_at(const json_t *o, const char *key, size_t i)
 /* A line a layer, a sign an expert: '.' not there, '-' not used lately, 1 to 9 by use. */
 static void print_map(const json_t *map)
 {
-    size_t i, e;
-    json_t *layer, *expert;
+    size_t i;
+    json_t *layer;
 
     json_array_foreach(map, i, layer)
     {
-        printf("%4zu ", i);
-        json_array_foreach(layer, e, expert)
-        {
-            double heat = number_of(expert, "heat");
-            bool there = json_is_true(json_object_get(expert, "resident"));
+        const char *resident = text_of(layer, "resident");
 
-            putchar(!there ? '.' : heat < 0.5 ? '-' : '0' + (int)MIN(9.0, heat / 10 + 1));
+        printf("%4zu ", i);
+        for (size_t e = 0; resident[e]; e++) {
+            double heat = number_at(layer, "heat", e);
+
+            putchar(resident[e] == '0' ? '.'
+                    : heat < 0.5       ? '-'
+                                       : '0' + (int)MIN(9.0, heat / 10 + 1));
         }
         putchar('\n');
     }
@@ -173,6 +175,61 @@ static void print_summary(const json_t *r)
                number_of(r, "slots_cap"));
 }
 
+static void print_report(const json_t *result, bool map, bool experts, bool curve)
+{
+    print_summary(result);
+    if (map)
+        print_map(json_object_get(result, "map"));
+    else if (experts)
+        print_experts(json_object_get(result, "experts"));
+    else if (curve)
+        print_curve(json_object_get(result, "curve"));
+    else {
+        print_columns(json_object_get(result, "layers"), of_experts, ARRAY_LEN(of_experts));
+        print_columns(json_object_get(result, "streamed"), of_streamed, ARRAY_LEN(of_streamed));
+    }
+}
+
+static void join(json_t *whole, const json_t *page, const char *key)
+{
+    json_array_extend(json_object_get(whole, key), json_object_get(page, key));
+}
+
+/* A reply is one line: the experts of a large mixture come in several, a few layers in each. */
+static int whole_report(struct client *c, json_t *take_params, json_t **ret_result, struct err *err)
+{
+    json_t *whole = NULL;
+    double from = 0, next = 0;
+    int r;
+
+    do {
+        json_t *page;
+
+        r = call_method(c, "cache.report", json_incref(take_params), NULL, NULL, &page, err);
+        if (r < 0)
+            break;
+        from = next;
+        next = number_of(page, "next");
+        json_object_set(take_params, "model", json_object_get(page, "model"));
+        json_object_set(take_params, "from", json_object_get(page, "next"));
+        json_object_del(take_params, "trace"); /* it has begun, or ended */
+        json_object_del(page, "next");
+        if (whole) {
+            join(whole, page, "map");
+            join(whole, page, "experts");
+            json_decref(page);
+        } else {
+            whole = page;
+        }
+    } while (next > from);
+    json_decref(take_params);
+    if (r < 0)
+        json_decref(whole);
+    else
+        *ret_result = whole;
+    return r;
+}
+
 static int run_cache(struct client *c, int argc, char **argv)
 {
     bool map = false, experts = false, curve = false;
@@ -183,8 +240,9 @@ static int run_cache(struct client *c, int argc, char **argv)
         {"curve", NULL, ARG_FLAG, &curve, "what other sizes of the cache would hit"},
         {"trace", "FILE", ARG_TEXT, &trace,
          "record which experts every token chooses; an empty name ends it"}};
-    int status, n = args_parse(&verb_cache, argc, argv, args, ARRAY_LEN(args));
+    int n = args_parse(&verb_cache, argc, argv, args, ARRAY_LEN(args));
     json_t *params, *result;
+    struct err err;
 
     if (n < 0 || n > 1)
         return wrong_usage(&verb_cache, n, "cache takes one model at most");
@@ -201,20 +259,12 @@ static int run_cache(struct client *c, int argc, char **argv)
     } else if (trace) {
         json_object_set_new(params, "trace", json_string(""));
     }
-    status = call_or_print(c, "cache.report", params, NULL, NULL, &result);
-    if (!result)
-        return status;
-    print_summary(result);
-    if (map)
-        print_map(json_object_get(result, "map"));
-    else if (experts)
-        print_experts(json_object_get(result, "experts"));
-    else if (curve)
-        print_curve(json_object_get(result, "curve"));
-    else {
-        print_columns(json_object_get(result, "layers"), of_experts, ARRAY_LEN(of_experts));
-        print_columns(json_object_get(result, "streamed"), of_streamed, ARRAY_LEN(of_streamed));
-    }
+    if (whole_report(c, params, &result, &err) < 0)
+        return print_error(&err);
+    if (c->json)
+        print_json(result);
+    else
+        print_report(result, map, experts, curve);
     json_decref(result);
-    return status;
+    return EXIT_OK;
 }

@@ -101,7 +101,7 @@ int on_cache_report(struct call *c, const json_t *params, json_t **ret_result, s
     struct job_sink sink = call_sink(c);
     struct cache_ask ask = {0};
     const char *model = NULL;
-    int64_t job;
+    int64_t job, from = 0;
     int r = json_get_string(params, "model", &model, err);
 
     (void)ret_result;
@@ -112,9 +112,12 @@ int on_cache_report(struct call *c, const json_t *params, json_t **ret_result, s
     if (r >= 0)
         r = json_get_bool(params, "curve", &ask.curve, err);
     if (r >= 0)
+        r = json_get_int(params, "from", 0, INT32_MAX, &from, err);
+    if (r >= 0)
         r = json_get_string(params, "trace", &ask.trace, err);
     if (r < 0)
         return r;
+    ask.from = (size_t)from;
     job = engine_cache(c->peer->control->engine, model, &ask, &sink, err);
     if (job < 0)
         return (int)job;

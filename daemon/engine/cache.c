@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "common/alloc.h"
+#include "common/rpc.h"
+#include "common/str.h"
 #include "daemon/engine/engine_priv.h"
 
 static json_t *bytes_json(uint64_t n)
@@ -59,62 +61,90 @@ static json_t *streamed_json(const struct residency *r)
     return list;
 }
 
-/* Heat in eighths: uses need no more, and a reply has a column of it for each layer. */
+/* Heat in eighths, rounded down: uses need no more, and a reply has a column of it for each layer. */
 #define HEAT_STEPS 8
 
-/*
- * Per layer a column for each of what is known of its experts.  A reply is one line of a MiB at
- * most: with a name beside each figure the largest mixtures would not fit.
- */
-static json_t *experts_json(const struct residency *r)
+static json_t *heat_json(const struct residency_expert *x)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < residency_n_layers(r); i++) {
-        json_t *tier = json_array(), *heat = json_array(), *last_use = json_array();
-        json_t *reads = json_array(), *read = json_array();
-        struct residency_layer l;
-
-        residency_layer(r, i, &l);
-        for (unsigned e = 0; e < l.n_experts; e++) {
-            struct residency_expert x;
-
-            residency_expert(r, i, e, &x);
-            json_array_append_new(tier, json_string(x.resident ? "ram" : "drive"));
-            json_array_append_new(heat, json_real(round(x.heat * HEAT_STEPS) / HEAT_STEPS));
-            json_array_append_new(last_use, x.unused_tokens == RESIDENCY_NEVER
-                                                ? json_null()
-                                                : bytes_json(x.unused_tokens));
-            json_array_append_new(reads, bytes_json(x.reads));
-            json_array_append_new(read, bytes_json(x.read_bytes));
-        }
-        json_array_append_new(list, json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "layer", l.layer,
-                                              "tier", tier, "heat", heat, "last_use", last_use,
-                                              "reads", reads, "read", read));
-    }
-    return list;
+    return json_real(floor(x->heat * HEAT_STEPS) / HEAT_STEPS);
 }
 
-/* Per layer, per expert: the decayed count of its uses, and whether it is there. */
-static json_t *map_json(const struct residency *r)
+/* Of a layer a column for each of what is known of its experts. */
+static json_t *experts_json(const struct residency *r, size_t i)
 {
-    json_t *list = json_array();
+    json_t *tier = json_array(), *heat = json_array(), *last_use = json_array();
+    json_t *reads = json_array(), *read = json_array();
+    struct residency_layer l;
 
-    for (size_t i = 0; i < residency_n_layers(r); i++) {
-        struct residency_layer l;
-        json_t *row = json_array();
+    residency_layer(r, i, &l);
+    for (unsigned e = 0; e < l.n_experts; e++) {
+        struct residency_expert x;
 
-        residency_layer(r, i, &l);
-        for (unsigned e = 0; e < l.n_experts; e++) {
-            struct residency_expert x;
-
-            residency_expert(r, i, e, &x);
-            json_array_append_new(row,
-                                  json_pack("{s:f, s:b}", "heat", x.heat, "resident", x.resident));
-        }
-        json_array_append_new(list, row);
+        residency_expert(r, i, e, &x);
+        json_array_append_new(tier, json_string(x.resident ? "ram" : "drive"));
+        json_array_append_new(heat, heat_json(&x));
+        json_array_append_new(last_use, x.unused_tokens == RESIDENCY_NEVER
+                                            ? json_null()
+                                            : bytes_json(x.unused_tokens));
+        json_array_append_new(reads, bytes_json(x.reads));
+        json_array_append_new(read, bytes_json(x.read_bytes));
     }
-    return list;
+    return json_pack("{s:i, s:o, s:o, s:o, s:o, s:o}", "layer", l.layer, "tier", tier, "heat", heat,
+                     "last_use", last_use, "reads", reads, "read", read);
+}
+
+/* Of a layer the decayed counts of uses, and a digit for each expert: is it there? */
+static json_t *map_json(const struct residency *r, size_t i)
+{
+    json_t *heat = json_array(), *o;
+    struct residency_layer l;
+    struct str resident = {0};
+
+    residency_layer(r, i, &l);
+    for (unsigned e = 0; e < l.n_experts; e++) {
+        struct residency_expert x;
+
+        residency_expert(r, i, e, &x);
+        str_adds(&resident, x.resident ? "1" : "0");
+        json_array_append_new(heat, heat_json(&x));
+    }
+    o = json_pack("{s:i, s:s, s:o}", "layer", l.layer, "resident", str_text(&resident), "heat",
+                  heat);
+    str_clear(&resident);
+    return o;
+}
+
+/* What layers may take of a reply, which is one line: there is more in it than these. */
+#define PAGE_BYTES (RPC_LINE_MAX / 2)
+
+static size_t add_layer(json_t *list, json_t *take_layer)
+{
+    size_t bytes = json_dumpb(take_layer, NULL, 0, 0);
+
+    json_array_append_new(list, take_layer);
+    return bytes;
+}
+
+/* From a layer on, one at least and as many as have room; where there are more, the next one. */
+static void add_experts(json_t *report, const struct residency *r, const struct job *j)
+{
+    json_t *map = json_array(), *experts = json_array();
+    size_t i = MIN(j->from, residency_n_layers(r)), bytes = 0;
+
+    for (; i < residency_n_layers(r) && bytes < PAGE_BYTES; i++) {
+        if (j->map)
+            bytes += add_layer(map, map_json(r, i));
+        if (j->experts)
+            bytes += add_layer(experts, experts_json(r, i));
+    }
+    if (j->map)
+        json_object_set(report, "map", map);
+    if (j->experts)
+        json_object_set(report, "experts", experts);
+    if (i < residency_n_layers(r))
+        json_object_set_new(report, "next", bytes_json(i));
+    json_decref(map);
+    json_decref(experts);
 }
 
 /* What a token takes: experts that it misses at the drive's rate, and the rest as measured. */
@@ -219,10 +249,8 @@ static json_t *report(const struct slot *s, const struct job *j)
     json_object_set_new(o, "drive_why", json_string(st.drive_why));
     json_object_set_new(o, "layers", layers_json(r));
     json_object_set_new(o, "streamed", streamed_json(r));
-    if (j->map)
-        json_object_set_new(o, "map", map_json(r));
-    if (j->experts)
-        json_object_set_new(o, "experts", experts_json(r));
+    if (j->map || j->experts)
+        add_experts(o, r, j);
     if (j->curve)
         json_object_set_new(o, "curve", curve_json(s, r, &st));
     return o;

@@ -257,6 +257,7 @@ int64_t engine_cache(struct engine *e, const char *name, const struct cache_ask 
     j->map = ask->map;
     j->experts = ask->experts;
     j->curve = ask->curve;
+    j->from = ask->from;
     j->trace = xstrdup(ask->trace);
     return post(e, j, sink, jobs_cache);
 }

@@ -308,9 +308,12 @@ int64_t engine_bench(struct engine *e, const char *target, const struct bench_sp
                      const struct job_sink *sink, struct err *err);
 /* What a report of the cache has beside its sums. */
 struct cache_ask {
-    bool map;          /* every expert: heat, and is it resident? */
-    bool experts;      /* … and when it was used, and what was read of it */
-    bool curve;        /* what other sizes would hit */
+    bool map;     /* every expert: heat, and is it resident? */
+    bool experts; /* … and when it was used, and what was read of it */
+    bool curve;   /* what other sizes would hit */
+    /* map and experts begin with this layer, counted among those that have experts: an answer is
+     * one line, and says as `next` where the rest of what has no room in it begins */
+    size_t from;
     const char *trace; /* records choices to that file from now on; "" ends it, NULL leaves it */
 };
 /* cache [NAME]: what of a loaded model is in memory and how its experts do. */

@@ -80,6 +80,7 @@ struct job {
     struct ledger *charged_to; /* SHOW: the answer, as a request's, until it is handed on */
     size_t charged_bytes;
     bool map, experts, curve; /* CACHE */
+    size_t from;              /* CACHE: the first layer of map and experts */
     char *trace;              /* CACHE: a file to record to, "" to end it; NULL: as it is */
 };
 

@@ -83,7 +83,7 @@ c.call("generate", model="moe", **dict(ASK, max_tokens=64))
 r = c.call("cache.report", model="moe", curve=True, map=True, trace="")["result"]
 check(r["mode"] == "all" and r["uses"] == 0 and r["wanted"] == 0, "no cache, nothing of it counted", r["mode"], r["uses"])
 check([p["hit_rate"] for p in r["curve"][1:]] == [1, 1, 1, 1] and 0 < r["curve"][0]["hit_rate"] <= 1, "half of it is told, all of it hits", r["curve"])
-check(any(e["heat"] > 1 for l in r["map"] for e in l) and all(e["resident"] for l in r["map"] for e in l), "the map shows what is used")
+check(any(h > 1 for l in r["map"] for h in l["heat"]) and all(l["resident"] == "1" * n["experts"] for l, n in zip(r["map"], r["layers"])), "the map shows what is used")
 check(os.path.getsize(trace) > 64 * len(r["layers"]) * 2, "tokens were recorded", os.path.getsize(trace))
 c.call("model.unload", name="moe")
 
@@ -114,10 +114,17 @@ for x, l, row in zip(r["experts"], r["layers"], r["map"]):
     check(all(len(x[k]) == l["experts"] for k in ("tier", "heat", "last_use", "reads", "read")), "a column has all experts", x)
     check(sum(x["read"]) == l["read"], "bytes of experts sum to the layer's", x, l)
     check(x["tier"].count("ram") == l["resident"] and x["tier"].count("drive") == l["experts"] - l["resident"], "tiers are told", x, l)
-    check([t == "ram" for t in x["tier"]] == [e["resident"] for e in row], "as the map shows them", x)
-    check(all(abs(h - e["heat"]) <= 1 / 16 for h, e in zip(x["heat"], row)), "and so is heat", x)
+    check([t == "ram" for t in x["tier"]] == [d == "1" for d in row["resident"]], "as the map shows them", x, row)
+    check(x["heat"] == row["heat"] and x["layer"] == row["layer"], "and so is heat", x, row)
     check(all((n > 0) == (b > 0) and (n == 0 or u is not None) for n, b, u in zip(x["reads"], x["read"], x["last_use"])), "what was read was used", x)
     check(min(u for u in x["last_use"] if u is not None) == 0, "the last token used some", x)
+text = subprocess.run(["rnbctl", "cache", "moe", "--map"], capture_output=True, text=True).stdout
+signs = ["".join("." if d == "0" else "-" if h < .5 else str(min(9, int(h / 10 + 1))) for d, h in zip(l["resident"], l["heat"])) for l in r["map"]]
+check(re.findall(r"^ *(\d+) ([-.1-9]+)$", text, re.M) == [(str(i), s) for i, s in enumerate(signs)], "rnbctl draws it", text, signs)
+check(len(set("".join(signs))) > 2, "with several signs", signs)
+rest = experts(map=True, **{"from": 5})
+check("next" not in r and rest["experts"] == r["experts"][5:] and rest["map"] == r["map"][5:], "layers can be asked for from one on", rest)
+check(experts(map=True, **{"from": 99})["map"] == [], "there may be none", rest)
 r = experts()
 check("map" not in r, "the map is told where it is asked for")
 n = [x["reads"] for x in r["experts"]]
@@ -183,5 +190,31 @@ squeeze("moe", 1)
 c.call("model.unload", name="moe")
 check("result" in c.call("model.load", target=os.environ["MOE"], name='a"b\\c', ctx=512), "an odd name loads")
 check('rnbd_model_read_bytes_total{model="a\\"b\\\\c"}' in http("GET", "/metrics").body.decode(), "and is escaped")
+P
+
+# More experts than a line of the control protocol has room for: their layers come in several.
+python3 "$HERE/wide_gguf.py" "$MOE" "$T/wide.gguf" 40 1024 || fail 'no wide model'
+expect 0 rnbctl budget ram=512MiB
+expect 0 rnbctl load "$T/wide.gguf" --name wide --ctx 512
+py <<'P'
+import subprocess
+
+c = Rpc()
+m = c.call("cache.report", model="wide", map=True)
+rows = m.get("result", {"map": []})["map"]
+check([len(l["resident"]) for l in rows] == [len(l["heat"]) for l in rows] == [1024] * 40, "a line has room for the map", str(m)[:200])
+told, m = [], {"next": 0}
+while "next" in m and len(told) < 40:
+    m = c.call("cache.report", model="wide", map=True, experts=True, **{"from": m["next"]}).get("result", {"experts": [], "map": []})
+    check(0 < len(m["experts"]) == len(m["map"]) < 40, "some layers", len(m["experts"]), len(m["map"]), m.get("next"))
+    told += m["experts"]
+    check(m.get("next", 40) == len(told), "and where to go on", m.get("next"), len(told))
+check([l["layer"] for l in told] == list(range(40)) and all(len(l["tier"]) == 1024 for l in told), "every layer once", len(told))
+for option, line, n in (("--map", r"^ *\d+ \.{1024}$", 40), ("--experts", r"^\d+ +\d+ +drive +0.0 +never +0 ", 40 * 1024)):
+    ran = subprocess.run(["rnbctl", "cache", "wide", option], capture_output=True, text=True)
+    check(len(re.findall(line, ran.stdout, re.M)) == n, f"rnbctl has all of {option}", ran.stdout[:600], ran.stderr)
+said = subprocess.run(["rnbctl", "--json", "cache", "wide", "--experts"], capture_output=True, text=True).stdout
+whole = json.loads(said or "{}")
+check(whole.get("experts") == told and "next" not in whole, "also as JSON", said[:200])
 P
 finish

@@ -93,4 +93,5 @@ def main():
     print(" ".join(str(os.path.getsize(p)) for p in parts))
 
 
-main()
+if __name__ == "__main__":
+    main()
