@@ -84,10 +84,11 @@ for k in sys.argv[1].split("."):
 print(o)' "$1"
 }
 
-# start [OPTION...]: rnbd with the configuration of $T/rnbd.conf, a port of its own in PORT and URL, its log in $T/log.
+# start [OPTION...]: rnbd with the configuration of $T/rnbd.conf, a port of its own in PORT and URL, its log in $T/log
+# or LOG.
 start() {
     [ -e "$T/rnbd.conf" ] || : >"$T/rnbd.conf"
-    rnbd --config "$T/rnbd.conf" --socket "$RNBD_SOCKET" --listen 127.0.0.1:0 --ram 512MiB "$@" 2>>"$T/log" &
+    rnbd --config "$T/rnbd.conf" --socket "$RNBD_SOCKET" --listen 127.0.0.1:0 --ram 512MiB "$@" 2>>"${LOG:-$T/log}" &
     PID=$!
     STARTED+=("$PID")
     wait_for "rnbd to listen" rnbctl status || { cat "$T/log"; exit 1; }

@@ -158,4 +158,84 @@ sed -i '/models\]/,$d' "$T/rnbd.conf"
 for _ in $(seq 100); do kill -HUP "$PID"; done
 expect 0 rnbctl reload
 expect 0 rnbctl run tiny hello --max-tokens 1
+stop
+
+# A reload that waits for models to give back: the engine stands at a word for the log meanwhile.
+mkfifo "$T/pipe"
+exec 9<>"$T/pipe"
+head -c 1000 "$TINY" >"$T/broken.gguf"
+conf <<C
+[daemon]
+log_level = warning
+[memory]
+ram = 200MiB
+[model moe]
+file = $MOE
+[model broken]
+file = $T/broken.gguf
+[model shut]
+file = $T/broken.gguf
+C
+rnbd --config "$T/rnbd.conf" --socket "$RNBD_SOCKET" --listen 127.0.0.1:0 2>"$T/pipe" &
+PID=$!
+STARTED+=("$PID")
+export PID
+wait_for rnbd rnbctl status
+py <<'P'
+c = Rpc()
+check("result" in c.call("model.load", target="moe", ctx=512), "moe loads")
+floor = c.call("cache.report", model="moe")["result"]["floor"]
+
+def budget():
+    return c.call("budget.get")["result"]["ram"]["budget"]
+
+def configure(ram):
+    with open(f"{T}/rnbd.conf") as f:
+        text = f.read()
+    with open(f"{T}/rnbd.conf", "w") as f:
+        f.write(re.sub("(?m)^ram = .*", f"ram = {ram}", text))
+
+def begin_waiting(broken):
+    """a reload that takes a MiB of moe, and what holds it up"""
+    lower = sum(used().values()) - (1 << 20)
+    check(lower > floor, "there is something to give back", lower, floor)
+    configure(lower)
+    full = FullLog(f"{T}/pipe")
+    first = Rpc()
+    first.send("model.load", target=broken)
+    wait_for("the load to fail", lambda: (broken, "failed") in [(m["name"], m["state"]) for m in c.call("model.list")["result"]["models"]])
+    number = first.send("server.reload")
+    status = first.send("server.status")
+    check(first.read().get("id") == status, "a reload waits")
+    return lower, full, first, number
+
+# Another one is refused meanwhile, and a signal's comes after it.
+before = budget()
+lower, full, first, number = begin_waiting("broken")
+m = c.call("server.reload")
+check(m.get("error", {}).get("code") == -32029 and "waits for models" in m["error"]["message"], "a second reload is refused", m)
+check(os.popen("rnbctl reload 2>&1").read() == f"rnbctl: {m['error']['message']}\n", "in one sentence")
+check(budget() == before, "and changes nothing", budget(), before)
+configure(150 << 20)
+os.kill(PID, signal.SIGHUP)
+for _ in range(2):
+    c.call("server.status")
+check(budget() == before, "nor does a signal, yet", budget(), before)
+full.empty()
+check("result" in first.answer(number), "the one that waited is done")
+wait_for("the signal's", lambda: budget() == 150 << 20)
+
+# Whoever asked may leave: it goes on without.
+lower, full, first, number = begin_waiting("shut")
+first.close()
+for _ in range(2):
+    c.call("server.status")
+check("error" in c.call("server.reload"), "it still waits")
+full.empty()
+wait_for("the budget", lambda: budget() == lower)
+configure(200 << 20)
+m = c.call("server.reload")
+check("result" in m and budget() == 200 << 20, "the next one is served", m, budget())
+check("result" in c.call("generate", model="moe", prompt="x", max_tokens=2), "and so is moe")
+P
 finish

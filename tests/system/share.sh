@@ -224,4 +224,29 @@ for words, whole in (("a budget of ", False), ("token; with ", True)):
     rpc("model.unload", name="slow")
 print("note:", advice)
 P
+stop
+
+# While a model's file is being closed ps says so: the engine stands at the word that it is gone.
+mkfifo "$T/pipe"
+exec 9<>"$T/pipe"
+printf '[daemon]\nlog_level = notice\n' >"$T/rnbd.conf"
+LOG=$T/pipe start --model tiny="$TINY" --model moe="$MOE"
+py <<'P'
+c = Rpc()
+for name in ("tiny", "moe"):
+    check("result" in c.call("model.load", target=name, ctx=512), f"{name} loads")
+
+def model(name):
+    return [m for m in c.call("model.list")["result"]["models"] if m["name"] == name][0]
+
+full = FullLog(f"{T}/pipe")
+asker = Rpc()
+n = asker.send("model.unload", name="tiny")
+wait_for("the file to be closed", lambda: model("tiny")["stage"] == "closing")
+check(model("tiny")["state"] == "draining" and model("moe")["stage"] == "whole", "the other stays", model("tiny"), model("moe"))
+check(re.search(r"^tiny .*draining, closing", os.popen("rnbctl ps").read(), re.M), "rnbctl says so", os.popen("rnbctl ps").read())
+full.empty()
+check("result" in asker.answer(n), "then it is gone")
+check(model("tiny")["state"] == "listed" and model("tiny")["stage"] is None, "and has no stage", model("tiny"))
+P
 finish
