@@ -86,7 +86,8 @@ void ease_tick(struct ease *x)
     struct pressure_decision d;
     size_t budget, spare;
 
-    if (!x || x->job || in.now_ms < x->next_ms)
+    /* while someone's choice waits there is nothing to decide about */
+    if (!x || x->job || in.now_ms < x->next_ms || engine_budget_waits(x->engine))
         return;
     x->next_ms = in.now_ms + PRESSURE_PERIOD_MS;
     budget = ledger_budget(x->ledger, POOL_RAM);

@@ -163,20 +163,40 @@ static void watch_pressure(struct rnbd *d)
     }
 }
 
+static void on_budget_progress(void *arg, const char *step, size_t done, size_t total)
+{
+    (void)arg, (void)step, (void)done, (void)total;
+}
+
+static void on_budget_undone(void *arg, json_t *result, const struct err *error)
+{
+    (void)arg;
+    (void)result;
+    if (error)
+        log_warning("the budget that was before a reload is not in force:", "%s", error->text);
+}
+
+/* Models may have grown into it; unless somebody has chosen another meanwhile. */
+static void undo_budget(struct rnbd *d, const struct settings *fresh, size_t old_budget)
+{
+    struct job_sink sink = {on_budget_progress, on_budget_undone, NULL};
+    struct err err;
+
+    if (fresh->ram_bytes != d->settings.ram_bytes &&
+        ledger_budget(d->ledger, POOL_RAM) == fresh->ram_bytes &&
+        engine_set_budget(d->engine, old_budget, BUDGET_KEEP, &sink, &err) < 0)
+        on_budget_undone(NULL, NULL, &err);
+}
+
 /* With the budget that fresh wants in force already: all of the rest, or nothing and the old budget. */
 static int apply_rest(struct rnbd *d, struct settings *fresh, size_t old_budget, struct err *err)
 {
-    size_t budget = ledger_budget(d->ledger, POOL_RAM);
     int r = d->http ? http_reload_keys(d->http, err) : 0;
-    struct err ignored;
 
     if (r == 0)
         r = known_apply(fresh, d->engine, err);
     if (r < 0) {
-        /* unless somebody has chosen another meanwhile */
-        if (fresh->ram_bytes != d->settings.ram_bytes && budget == fresh->ram_bytes)
-            ledger_set_budget(d->ledger, POOL_RAM, old_budget, &ignored);
-        engine_budget_raised(d->engine); /* what was given back for it */
+        undo_budget(d, fresh, old_budget);
         return r;
     }
     exchange_models(&d->settings, fresh);
@@ -208,19 +228,16 @@ static void end_reload(struct rnbd *d, int r, struct err *err)
         on_hangup(d);
 }
 
-static void on_budget_progress(void *arg, const char *step, size_t done, size_t total)
-{
-    (void)arg, (void)step, (void)done, (void)total;
-}
-
 static void on_budget_set(void *arg, json_t *result, const struct err *error)
 {
+    struct rnbd *d = arg;
     struct err err;
 
-    (void)result;
     if (error)
         err = *error;
-    end_reload(arg, error ? -(int)error->kind : 0, &err);
+    else
+        d->reload.old_budget = (size_t)json_integer_value(json_object_get(result, "was"));
+    end_reload(d, error ? -(int)error->kind : 0, &err);
 }
 
 /*
@@ -252,10 +269,7 @@ static void reload(void *arg, reloaded_fn *done, void *done_arg)
         return;
     }
     service_reloading();
-    d->reload = (struct reload){.old_budget = ledger_budget(d->ledger, POOL_RAM),
-                                .restart = json_array(),
-                                .done = done,
-                                .arg = done_arg};
+    d->reload = (struct reload){.restart = json_array(), .done = done, .arg = done_arg};
     r = settings_read(d->argc, d->argv, d->machine.usable_bytes, &d->reload.fresh, &err);
     if (r == 0) {
         settings_diff(&d->settings, &d->reload.fresh, note_restart, d->reload.restart);

@@ -183,11 +183,10 @@ static struct slot *next_claim(const struct engine *e, const struct slot *last)
 
 void budget_grow(struct engine *e)
 {
-    budget_tell_spare(e);    /* a model may have left */
-    if (e->worker.loading) { /* what it has planned it may not have reserved yet */
-        e->worker.taken = true;
+    budget_tell_spare(e);             /* a model may have left */
+    e->worker.grow = e->worker.loads; /* what it has planned it may not have reserved yet */
+    if (e->worker.loads)
         return;
-    }
     for (struct slot *s = NULL; (s = next_claim(e, s));) {
         size_t bytes = ledger_free_bytes(e->opt.ledger, POOL_RAM);
         size_t headroom = room_headroom(s->model, ledger_budget(e->opt.ledger, POOL_RAM));

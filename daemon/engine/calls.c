@@ -275,8 +275,7 @@ void engine_job_abandon(struct engine *e, int64_t job)
     notes_cancel(e, t->job->work.id);
 }
 
-/* Budgets are set in the order in which they were asked for. */
-static bool budget_waits(const struct engine *e)
+bool engine_budget_waits(const struct engine *e)
 {
     for (size_t i = 0; i < e->n_jobs; i++)
         if (e->jobs[i].job->work.kind == WORK_BUDGET)
@@ -289,18 +288,22 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force 
 {
     struct job *j;
     int64_t id;
+    size_t was;
     int r;
 
     thread_assert(THREAD_LOOP);
     r = admit(e, err);
     if (r < 0)
         return r;
-    r = budget_waits(e) ? -ERR_CONFLICT
-                        : ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
+    was = ledger_budget(e->opt.ledger, POOL_RAM);
+    /* budgets are set in the order in which they were asked for */
+    r = engine_budget_waits(e) ? -ERR_CONFLICT
+                               : ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
     if (r < 0 && r != -ERR_CONFLICT)
         return r;
     j = job_create(WORK_BUDGET, NULL, "");
     j->ram_bytes = ram_bytes;
+    j->was_bytes = was;
     j->may_go = force;
     if (r < 0) /* or models have to give back: ENGINE's, at the end of a layer */
         return post(e, j, sink, jobs_budget);
@@ -308,10 +311,4 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force 
     jobs_budget_done(e, j, 0);
     notes_grow(e);
     return id;
-}
-
-void engine_budget_raised(struct engine *e)
-{
-    thread_assert(THREAD_LOOP);
-    notes_grow(e);
 }

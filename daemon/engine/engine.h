@@ -335,8 +335,8 @@ enum budget_force {
 };
 int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force force,
                           const struct job_sink *sink, struct err *err);
-/* Another hand has raised the ledger's budget: models take what it gives. */
-void engine_budget_raised(struct engine *e);
+/* Is a budget that was asked for not set yet? */
+bool engine_budget_waits(const struct engine *e);
 
 /* What a loaded model still has; the order in which it goes. */
 enum model_stage {

@@ -42,6 +42,8 @@ struct worker {
     struct rates rates;
     struct work *running;    /* NULL: none */
     struct loading *loading; /* of running, while weights are read; NULL: none */
+    bool loads;              /* from the opening of a file to the end of its load */
+    bool grow;               /* there was more to have meanwhile */
     struct job *budget;      /* wait for what runs to end or its load to break off, by work.next */
     bool taken;              /* from models, for a request or a load, and not given back yet */
     int64_t ended_ms;        /* the last work */
@@ -216,6 +218,7 @@ void jobs_budget_resume(struct engine *e);
 void jobs_cache(struct letter *l, void *engine); /* cache.c: deliver */
 void jobs_plan(struct letter *l, void *engine);  /* outlook.c: deliver */
 void jobs_run_plan(struct engine *e, struct job *take_job);
+void jobs_next_plan(struct engine *e); /* of those that have waited for another's end, if any */
 void jobs_finish_leaving(struct engine *e, struct slot *s);
 /* The budget is set: says so.  Any thread. */
 void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded);

@@ -135,8 +135,9 @@ void jobs_budget_done(struct engine *e, struct job *take_job, size_t n_unloaded)
 
     ledger_report(e->opt.ledger, POOL_RAM, &r);
     events_job_done(e, take_job,
-                    json_pack("{s:I, s:I, s:I, s:I}", "ram", (json_int_t)r.budget, "used",
-                              (json_int_t)r.used, "capacity", (json_int_t)r.capacity, "unloaded",
+                    json_pack("{s:I, s:I, s:I, s:I, s:I}", "ram", (json_int_t)r.budget, "was",
+                              (json_int_t)take_job->was_bytes, "used", (json_int_t)r.used,
+                              "capacity", (json_int_t)r.capacity, "unloaded",
                               (json_int_t)n_unloaded),
                     NULL);
 }
@@ -189,7 +190,7 @@ static int below_floor(struct engine *e, size_t to, struct reading reading, stru
              "a budget of %s is below the %s that what is loaded needs at least; unload a model or "
              "choose at least that",
              units_format_size(to, want, sizeof want),
-             units_format_size(floor, least, sizeof least));
+             units_format_size_up(floor, least, sizeof least));
     return -ERR_CONFLICT;
 }
 
@@ -205,7 +206,8 @@ static bool end_running(struct engine *e, struct job *j)
 
     if (j->may_go != BUDGET_RUNNING || !w || !w->slot || w->slot->terms.pin || e->worker.budget)
         return false;
-    goes += w->slot->model ? slot_held_bytes(w->slot) - slot_spare_bytes(w->slot) : used;
+    goes += w->slot->model ? slot_held_bytes(w->slot) - slot_spare_bytes(w->slot)
+                           : loader_held_bytes(e);
     if (used - MIN(used, goes) > j->ram_bytes)
         return false;
     e->worker.budget = j;
@@ -264,6 +266,7 @@ void jobs_budget(struct letter *l, void *engine)
     if (wait_behind(e, j))
         return;
     running = e->worker.running;
+    j->was_bytes = ledger_budget(e->opt.ledger, POOL_RAM);
     r = ledger_set_budget(e->opt.ledger, POOL_RAM, j->ram_bytes, &err);
     if (r == -ERR_CONFLICT && running && running->kind == WORK_PLAN) {
         e->worker.budget = j; /* its buffers are gone in a moment */

@@ -246,6 +246,14 @@ static int open_model(struct loading *l, struct err *err)
     return r;
 }
 
+/* Who could have grown meanwhile does. */
+static void end_load(struct engine *e)
+{
+    e->worker.loads = false;
+    if (e->worker.grow)
+        budget_grow(e);
+}
+
 static int load(struct engine *e, struct work *work, struct err *err)
 {
     struct slot *s = work->slot;
@@ -258,6 +266,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
     atomic_store(&s->cancel_load, false);
     s->progress = s->progress_total = 0;
     slot_set_state(&e->catalog, s, MODEL_LOADING);
+    e->worker.loads = true;
     budget_mark(e);
     r = open_model(&l, &why);
     if (r >= 0) {
@@ -268,6 +277,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
     if (r < 0) {
         model_close(l.model);
         budget_restore(e);
+        end_load(e);
         s->terms = s->configured;
         s->error = why;
         if (r == -ERR_CANCELLED) {
@@ -287,6 +297,7 @@ static int load(struct engine *e, struct work *work, struct err *err)
     s->keep_alive_ms = INT64_MIN;
     slot_set_state(&e->catalog, s, MODEL_READY);
     note_loaded(e, s, began_ms);
+    end_load(e);
     if (l.again) /* all was read before that could be broken off: it can be cut now */
         jobs_budget_resume(e);
     return 0;

@@ -139,7 +139,7 @@ static void no_room(struct machine *m, const char *what, size_t bytes)
     char need[24];
 
     snprintf(m->why, sizeof m->why, "there is no room to measure %s: that takes %s", what,
-             units_format_size(bytes, need, sizeof need));
+             units_format_size_up(bytes, need, sizeof need));
 }
 
 static bool may_measure(const char *what, struct machine *m)
@@ -359,7 +359,8 @@ void jobs_run_plan(struct engine *e, struct job *take_job)
 
 /*
  * What has to be measured for a plan is work: it takes seconds, in which mail is
- * read.  But a plan waits for no other work, so beside that nothing is measured.
+ * read.  But a plan waits for no work but another plan's, so beside what runs or
+ * waits nothing is measured.
  */
 void jobs_plan(struct letter *l, void *engine)
 {
@@ -372,4 +373,29 @@ void jobs_plan(struct letter *l, void *engine)
         tell(e, j, false);
     else
         worker_run(e, &j->work);
+}
+
+static bool others_wait(const struct engine *e)
+{
+    for (const struct work *w = e->worker.queue.first; w; w = w->next)
+        if (w->kind != WORK_PLAN)
+            return true;
+    return false;
+}
+
+void jobs_next_plan(struct engine *e)
+{
+    struct work *w = e->worker.queue.first;
+
+    while (w && w->kind != WORK_PLAN)
+        w = w->next;
+    if (!w)
+        return;
+    queue_remove(&e->worker.queue, w);
+    if (others_wait(e)) {
+        tell(e, job_of(w), false);
+        jobs_next_plan(e);
+    } else {
+        worker_run(e, w);
+    }
 }

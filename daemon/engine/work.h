@@ -71,6 +71,7 @@ struct job {
     bool force;
     enum budget_force may_go;  /* BUDGET */
     size_t ram_bytes;          /* BUDGET; PLAN: 0 means the present one */
+    size_t was_bytes;          /* BUDGET: the one before */
     size_t n_unloaded;         /* BUDGET: models that have left for it */
     struct room_offers offers; /* PLAN: what the budget has free, and others could give */
     struct model_others others;

@@ -317,6 +317,8 @@ static void run_request(struct engine *e, struct task *t)
 
 void worker_run(struct engine *e, struct work *w)
 {
+    enum work_kind kind = w->kind;
+
     e->worker.running = w;
     worker_alive(e);
     switch (w->kind) {
@@ -326,10 +328,13 @@ void worker_run(struct engine *e, struct work *w)
     default: bench_run(e, job_of(w)); break;
     }
     e->worker.running = NULL;
-    e->worker.ended_ms = clock_ms();
+    if (kind != WORK_PLAN)
+        e->worker.ended_ms = clock_ms();
     jobs_budget_resume(e);
     budget_tell_spare(e);
     reader_sample_rss(e); /* work changes it most: who looks next sees what is now */
+    if (kind == WORK_PLAN)
+        jobs_next_plan(e);
 }
 
 /* -- the thread ---------------------------------------------------------------------------------- */

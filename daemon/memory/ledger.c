@@ -114,7 +114,7 @@ int ledger_set_budget(struct ledger *l, enum pool pool, size_t bytes, struct err
     } else if (bytes < b->used) {
         r = err_set(err, ERR_CONFLICT,
                     "a budget of %s is below the %s in use; unload a model or choose at least that",
-                    want, units_format_size(b->used, have, sizeof have));
+                    want, units_format_size_up(b->used, have, sizeof have));
         write_data(err, b, pool, 0, "");
     } else {
         b->budget = bytes;
@@ -142,7 +142,7 @@ int ledger_reserve(struct ledger *l, enum pool pool, enum account account, size_
         r = err_set(err, ERR_NOMEM,
                     "%s needs %s for %s, but only %s of the %s budget are free; "
                     "unload a model, use a smaller context or raise the budget",
-                    who, units_format_size(bytes, want, sizeof want), account_names[account],
+                    who, units_format_size_up(bytes, want, sizeof want), account_names[account],
                     units_format_size(b->budget - b->used, left, sizeof left),
                     units_format_size(b->budget, budget, sizeof budget));
         write_data(err, b, pool, bytes, who);

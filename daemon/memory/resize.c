@@ -362,7 +362,7 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
     placement_choose_cut(&r->in, bytes, r->p.tables, &to);
     if (to.total_bytes > bytes)
         return err_set(err, ERR_NOMEM, "%s needs %s at least, and would have %s", r->who,
-                       units_format_size(to.total_bytes, need, sizeof need),
+                       units_format_size_up(to.total_bytes, need, sizeof need),
                        units_format_size(bytes, have, sizeof have));
     if (r->whole && r->p.total_bytes <= bytes)
         return 0;

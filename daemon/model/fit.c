@@ -34,7 +34,8 @@
 struct fit {
     const struct model *m;
     struct model_options o;
-    bool any_ctx; /* none was asked for */
+    bool any_ctx;   /* none was asked for */
+    size_t n_batch; /* before it was cut for what there is */
     const struct backend_ops *ops;
     struct backend *be;
     size_t bytes;
@@ -206,11 +207,17 @@ static int advise_kv(const struct fit *f, struct model_plan *p, struct err *err)
     return 0;
 }
 
+/* Of how much the headroom leaves a model so much. */
+static size_t with_headroom(const struct fit *f, size_t bytes)
+{
+    return bytes + MIN(f->o.headroom, bytes / (MODEL_HEADROOM_SHARE - 1) + 1);
+}
+
 /* The model whose unloading does and takes no more away than that, or as few of them as it takes. */
 static void advise_unload(const struct fit *f, struct model_plan *p)
 {
     const struct model_others *o = f->o.others;
-    size_t missing = p->floor - MIN(p->floor, f->bytes), gives = 0, held = 0;
+    size_t missing = p->needs - MIN(p->needs, with_headroom(f, f->bytes)), gives = 0, held = 0;
     char names[2 * sizeof o->list[0].name + 16], size[24];
     unsigned n = 0;
 
@@ -236,26 +243,18 @@ static void advise_unload(const struct fit *f, struct model_plan *p)
             units_format_size(held, size, sizeof size));
 }
 
-/* Of how much the headroom leaves a model so much. */
-static size_t with_headroom(const struct fit *f, size_t bytes)
-{
-    return bytes + MIN(f->o.headroom, bytes / (MODEL_HEADROOM_SHARE - 1) + 1);
-}
-
-/* What all of it takes, at the context that it would have then. */
-static int whole_bytes(const struct fit *f, const struct model_plan *p, size_t *ret,
-                       struct err *err)
+/* What all of it takes, with the context and the chunk that it would have then. */
+static int whole_bytes(const struct fit *f, size_t *ret, struct err *err)
 {
     size_t n_ctx = (useful_ctx(f) + MODEL_CTX_STEP - 1) / MODEL_CTX_STEP * MODEL_CTX_STEP;
-    struct sizes s;
+    struct fit whole = *f;
+    struct sizes s = {0};
     int r;
 
-    *ret = p->all;
-    if (!f->any_ctx || n_ctx <= p->n_ctx)
-        return 0;
-    r = sizes_at(f, MIN(n_ctx, f->m->hp.n_ctx_train), SIZE_MAX, &s, err);
-    if (r >= 0)
-        *ret = s.all;
+    whole.o.n_batch = f->n_batch;
+    n_ctx = f->any_ctx ? MIN(MAX(n_ctx, f->o.n_ctx), f->m->hp.n_ctx_train) : f->o.n_ctx;
+    r = sizes_at(&whole, n_ctx, SIZE_MAX, &s, err);
+    *ret = s.all;
     return r;
 }
 
@@ -263,18 +262,16 @@ static int whole_bytes(const struct fit *f, const struct model_plan *p, size_t *
 static int give_advice(const struct fit *f, struct model_plan *p, struct err *err)
 {
     char need[24], all[24];
-    size_t whole = 0, others = f->o.others ? f->o.others->bytes : 0;
+    size_t others = f->o.others ? f->o.others->bytes : 0;
     int r = advise_ctx(f, p, err);
 
     if (r >= 0)
         r = advise_kv(f, p, err);
-    if (r >= 0)
-        r = whole_bytes(f, p, &whole, err);
     if (r < 0)
         return r;
     advise_unload(f, p);
     units_format_size_up(p->needs + others, need, sizeof need);
-    units_format_size_up(with_headroom(f, whole) + others, all, sizeof all);
+    units_format_size_up(with_headroom(f, p->all) + others, all, sizeof all);
     if (*p->advice)
         add_way(p, "a budget of %s would do as it is", need);
     else
@@ -392,6 +389,7 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
 
     if (r >= 0 && !opt->n_batch && !m->arch->encoder)
         shorten(&f);
+    f.n_batch = f.o.n_batch;
     if (r >= 0 && !opt->n_ctx)
         r = choose_ctx(&f, &p.ctx_capped, err);
     if (r >= 0)
@@ -417,7 +415,9 @@ int model_plan(struct model *m, const struct model_options *opt, const struct ba
     p.all = s.all;
     p.fits = s.peak <= free_bytes;
     p.bytes_per_token = bytes_per_token(m, &f.o, &p.expert_bytes_per_token);
-    if (!p.fits)
+    if (!p.fits) /* its chunk may be shorter than that of all of it */
+        r = whole_bytes(&f, &p.all, err);
+    if (r >= 0 && !p.fits)
         r = give_advice(&f, &p, err);
     if (r >= 0)
         *ret = p;

@@ -138,6 +138,22 @@ expect 1 rnbctl reload
 has "$ERR" "belongs to model 'mine'"
 has "$(rnbctl budget)" '200 MiB'
 has "$(rnbctl --json status | field config)" 'log_level = info'
+# … and takes it back, also from a model that has grown into it.
+sed -i "s/^ram = .*/ram = 200MiB/; /^\[daemon\]/,/^log_level/d; /^\[model other\]/,\$d" "$T/rnbd.conf"
+expect 0 rnbctl reload
+sed -i "s/^ram = .*/ram = $(($(held) - (4 << 20)))/" "$T/rnbd.conf"
+expect 0 rnbctl reload
+LOWER=$(rnbctl --json budget | field ram.budget)
+expect 0 rnbctl run moe hello --max-tokens 2
+cp "$T/rnbd.conf" "$T/away"
+printf '[model other]\nfile = %s\naliases = mine\n' "$SLOW" >>"$T/rnbd.conf"
+for i in 1 2 3 4 5; do
+    sed -i "s/^ram = .*/ram = 200MiB/" "$T/rnbd.conf"
+    expect 1 rnbctl reload
+    wait_for "the budget of before, time $i" bash -c "[ \"\$(rnbctl --json budget | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"ram\"][\"budget\"])')\" = $LOWER ]"
+done
+mv "$T/away" "$T/rnbd.conf"
+printf '[daemon]\nlog_level = debug\n' >>"$T/rnbd.conf"
 expect 0 rnbctl unload mine
 sed -i '/^\[daemon\]/,$d; s/^ram = .*/ram = 200MiB/' "$T/rnbd.conf"
 expect 0 rnbctl reload

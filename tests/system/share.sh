@@ -200,6 +200,23 @@ check(set(models()) == {"moe", "slow"}, "twin has made room", set(models()))
 log = open(f"{T}/log").read().split("unloaded model model='twin'")[-1]
 check("measur" in log or models()["slow"]["stage"] == "whole", "the drive was measured meanwhile", log)
 
+# A load is not ended for a budget that could not be without it either.
+for name in models():
+    rpc("model.unload", name=name)
+rpc("budget.set", ram=PLENTY)
+load("moe", pin=True)
+rpc("budget.set", ram=moe + slow_floor + (12 << 20))
+for f in os.listdir(T + "/state"):
+    os.unlink(T + "/state/" + f)
+loading.send("model.load", target="slow", ctx=1024)
+wait_for("the load to begin", lambda: any(m["state"] == "loading" for m in rpc("model.list")["models"]))
+m = c.call("budget.set", ram=moe_floor - (1 << 20), cancel=True)
+check("error" in m, "what is pinned needs more", m)
+m = loading.read()
+while "method" in m:
+    m = loading.read()
+check("result" in m, "and the load has not been ended in vain", m)
+
 # plan tells what a load finds: caches of those that stay, where they make it whole.
 for pin in (True, False):
     beside("moe", tiny - (2 << 20), pin=pin)

@@ -262,6 +262,10 @@ START_TEST(without_a_context_the_largest_that_fits_is_taken_and_said)
     ck_assert_uint_eq(p.n_ctx, 256);
     ck_assert(!p.fits);
     ck_assert_ptr_nonnull(strstr(p.advice, "a budget of"));
+    /* all of it has the chunk, too, that it would have with so much */
+    p = plan_of(m, &all, p.all);
+    ck_assert(p.fits && placement_is_whole(&p.placement));
+    ck_assert_uint_eq(plan_of(m, &some, 1000).all, plan_of(m, &some, SIZE_MAX).all);
     model_close(m);
 }
 END_TEST
