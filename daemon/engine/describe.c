@@ -217,7 +217,7 @@ static json_t *types_json(const struct gguf *g)
  * its objects.
  */
 #define SHOWN_PER_BYTE   ((size_t)9)
-#define SHOWN_PER_VALUE  ((size_t)512 + ARRAY_SHOWN * 64)
+#define SHOWN_PER_VALUE  ((size_t)512 + ARRAY_SHOWN * (size_t)64)
 #define SHOWN_PER_TENSOR ((size_t)1024)
 
 /* At most, of all that is shown of a file. */

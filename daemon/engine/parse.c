@@ -5,7 +5,6 @@
 
 #include "common/alloc.h"
 #include "daemon/chat/chat.h"
-#include "daemon/template/template.h"
 
 /* The tree of a template: where it begins, and what a byte of text takes of it; about 30 in most. */
 #define TREE_LEAST    ((size_t)64 << 10)
