@@ -81,7 +81,7 @@ static void print_map(const json_t *map)
     {
         const char *resident = text_of(layer, "resident");
 
-        printf("%4zu ", i);
+        printf("%4.0f ", number_of(layer, "layer"));
         for (size_t e = 0; resident[e]; e++) {
             double heat = number_at(layer, "heat", e);
 

@@ -41,24 +41,44 @@ void ease_destroy(struct ease *x)
     free(x);
 }
 
-size_t ease_lowered_bytes(const struct ease *x)
-{
-    return x && x->set > x->in_use ? x->set - x->in_use : 0;
-}
-
 static void on_progress(void *arg, const char *step, size_t done, size_t total)
 {
     (void)arg, (void)step, (void)done, (void)total;
+}
+
+static void on_ended(void *arg, json_t *result, const struct err *error)
+{
+    (void)arg;
+    (void)result;
+    if (error)
+        log_warning("the budget that was lowered stays:", "%s", error->text);
+}
+
+void ease_end(struct ease *x)
+{
+    struct job_sink sink = {on_progress, on_ended, NULL};
+    struct err err;
+
+    if (x && ledger_budget(x->ledger, POOL_RAM) == x->in_use && ease_lowered_bytes(x) &&
+        !engine_budget_waits(x->engine) &&
+        engine_set_budget(x->engine, x->set, BUDGET_KEEP, &sink, &err) < 0)
+        on_ended(NULL, NULL, &err);
+    ease_destroy(x);
+}
+
+size_t ease_lowered_bytes(const struct ease *x)
+{
+    return x && x->set > x->in_use ? x->set - x->in_use : 0;
 }
 
 static void on_done(void *arg, json_t *result, const struct err *error)
 {
     struct ease *x = arg;
 
-    (void)result;
     (void)error; /* what could not be given back: the next decision begins at what is in use */
     x->job = 0;
-    x->in_use = ledger_budget(x->ledger, POOL_RAM);
+    if (result) /* and not what the ledger says: somebody may have chosen another since */
+        x->in_use = (size_t)json_integer_value(json_object_get(result, "ram"));
     x->state.lowered_bytes = ease_lowered_bytes(x);
 }
 

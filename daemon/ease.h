@@ -21,6 +21,8 @@ struct ease;
 /* ERR_UNSUPPORTED where the kernel does not say how short memory is. */
 int ease_create(struct engine *e, const struct ledger *l, struct ease **ret, struct err *err);
 void ease_destroy(struct ease *x); /* NULL is fine */
+/* As destroy, and the budget that someone chose comes back. */
+void ease_end(struct ease *x);
 /* At least once a second. */
 void ease_tick(struct ease *x);
 /* Bytes that the budget is below what was set; NULL: 0. */

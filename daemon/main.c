@@ -156,7 +156,7 @@ static void watch_pressure(struct rnbd *d)
     struct err err;
 
     if (!d->settings.give_way) {
-        ease_destroy(d->ease);
+        ease_end(d->ease);
         d->ease = NULL;
     } else if (!d->ease && ease_create(d->engine, d->ledger, &d->ease, &err) < 0) {
         log_notice("the budget stays as it is when memory is short", "reason=\"%s\"", err.text);
@@ -183,7 +183,7 @@ static void undo_budget(struct rnbd *d, const struct settings *fresh, size_t old
     struct err err;
 
     if (fresh->ram_bytes != d->settings.ram_bytes &&
-        ledger_budget(d->ledger, POOL_RAM) == fresh->ram_bytes &&
+        ledger_budget(d->ledger, POOL_RAM) == fresh->ram_bytes && !engine_budget_waits(d->engine) &&
         engine_set_budget(d->engine, old_budget, BUDGET_KEEP, &sink, &err) < 0)
         on_budget_undone(NULL, NULL, &err);
 }

@@ -126,8 +126,10 @@ bool budget_find(struct engine *e, size_t bytes, const char *why)
         return false;
     if (budget_cache_bytes(e) >= missing(e, bytes))
         budget_shrink_caches(e, missing(e, bytes));
-    while (missing(e, bytes) && (victim = catalog_victim(&e->catalog, NULL)))
+    while (missing(e, bytes) && (victim = catalog_victim(&e->catalog, NULL))) {
+        e->worker.taken = true; /* it may have held more than is missing */
         loader_unload(e, victim, why);
+    }
     /* what asks does not fail for the speed of another */
     if (missing(e, bytes))
         budget_shrink(e, missing(e, bytes));
@@ -196,7 +198,9 @@ void budget_grow(struct engine *e)
         model_resize(s->model, model_held_bytes(s->model) + bytes - headroom, NULL);
         publish(e, s);
         /* What is on its way home is not charged for yet: nobody else may count on it. */
-        if (residency_streams(model_weights(s->model)))
+        if (residency_streams(model_weights(s->model))) {
+            e->worker.taken = true; /* what it leaves over is seen when it has come home */
             return;
+        }
     }
 }

@@ -45,7 +45,7 @@ struct worker {
     bool loads;              /* from the opening of a file to the end of its load */
     bool grow;               /* there was more to have meanwhile */
     struct job *budget;      /* wait for what runs to end or its load to break off, by work.next */
-    bool taken;              /* from models, for a request or a load, and not given back yet */
+    bool taken;              /* from models, for others, and not given back yet, or left over */
     int64_t ended_ms;        /* the last work */
     bool stop;
 };

@@ -99,8 +99,10 @@ static bool leave(void *loading)
     const struct loading *l = loading;
     struct slot *victim = catalog_victim(&l->e->catalog, l->work->slot);
 
-    if (victim)
+    if (victim) {
+        l->e->worker.taken = true; /* it may have held more than is wanted */
         loader_unload(l->e, victim, "another model needs its memory");
+    }
     return victim != NULL;
 }
 

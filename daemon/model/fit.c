@@ -24,12 +24,13 @@
 #define BATCH_STREAMING ((size_t)2048)
 #define BATCH_SHARE     16
 /*
- * Of a chunk in a layer, and of each thread: a cut of the budget waits for the end of
- * a layer, which is half a second then (0.16 TMAC/s measured on a core with AVX-512),
- * and a layer that computes for so long is read in less.
+ * Of a chunk in a dense layer, and of each thread: a cut of the budget waits for the
+ * end of a layer, which is half a second then (0.16 T/s measured on a core with
+ * AVX-512).  Of a mixture a chunk reads more experts than a row computes: long ones
+ * are worth more there.
  */
 #define PRODUCTS_MOST 8e10
-#define BATCH_WHOLE   ((size_t)128) /* shorter ones compute slower */
+#define BATCH_WHOLE   ((size_t)256) /* shorter ones would wait for what streams */
 
 struct fit {
     const struct model *m;
@@ -344,7 +345,8 @@ static void shorten(struct fit *f)
 {
     double most_rows = layer_rows(f);
 
-    while (f->o.n_batch / 2 >= BATCH_WHOLE && (double)f->o.n_batch > most_rows)
+    while (!f->m->hp.n_expert && f->o.n_batch / 2 >= BATCH_WHOLE &&
+           (double)f->o.n_batch > most_rows)
         f->o.n_batch /= 2;
 }
 
@@ -357,7 +359,6 @@ static int lengthen(struct fit *f, struct sizes *s, struct err *err)
 {
     const struct placement first = s->placement;
     size_t most = s->fixed + f->bytes / BATCH_SHARE;
-    double most_rows = layer_rows(f);
     int r = 0;
 
     if (placement_is_whole(&first))
@@ -367,8 +368,6 @@ static int lengthen(struct fit *f, struct sizes *s, struct err *err)
         struct sizes more;
 
         longer.o.n_batch *= 2;
-        if ((double)longer.o.n_batch > most_rows)
-            break;
         r = sizes_at(&longer, f->o.n_ctx, f->bytes, &more, err);
         if (r < 0 || more.fixed > most || more.floor > f->bytes ||
             more.placement.n_dropped > first.n_dropped)
