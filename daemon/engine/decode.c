@@ -69,6 +69,9 @@ static int generate(struct run *r, enum finish *finish, struct err *err)
     int rc;
 
     while (!next_token(r, &id, finish)) {
+        rc = run_charge_answer(r, r->output.kept_bytes, err);
+        if (rc < 0)
+            return rc;
         if (sequence_length(model_sequence(r->model)) >= model_n_ctx(r->model)) {
             *finish = FINISH_LENGTH;
             return 0;
@@ -96,7 +99,8 @@ int decode_choice(struct run *r, struct err *err)
     output_begin(&r->output, r->choice);
     if (r->req->echo)
         output_echo(&r->output, view_of_str(&r->text));
-    if (r->max_tokens > 0) {
+    rc = run_charge_answer(r, r->output.kept_bytes, err);
+    if (rc >= 0 && r->max_tokens > 0) {
         rc = make_sampler(r, err);
         if (rc >= 0)
             rc = generate(r, &finish, err);

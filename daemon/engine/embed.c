@@ -9,20 +9,6 @@
 /* Bytes that an element takes on its way to the client: the float, its copies, its decimals in JSON. */
 #define ELEMENT_BYTES 48
 
-/* Held until the answer has been delivered: it goes with the request's own bytes. */
-static int charge_answer(struct run *r, struct err *err)
-{
-    struct request *req = r->task->req;
-    size_t bytes = req->n_inputs * r->info.n_embd * ELEMENT_BYTES;
-    int rc = run_charge(r, ACCOUNT_REQUESTS, bytes, err);
-
-    if (rc >= 0) {
-        r->charged_requests -= bytes;
-        req->bytes += bytes;
-    }
-    return rc;
-}
-
 static int tokenize(struct run *r, const struct request_input *in, size_t index, struct err *err)
 {
     size_t n_ctx = model_n_ctx(r->model);
@@ -91,7 +77,7 @@ int embed_inputs(struct run *r, struct err *err)
         return err_set(err, ERR_UNPROCESSABLE,
                        "'%s' writes text and gives no embeddings: its file has no pooling type",
                        r->task->model);
-    rc = charge_answer(r, err);
+    rc = run_charge_answer(r, r->req->n_inputs * r->info.n_embd * ELEMENT_BYTES, err);
     if (rc < 0)
         return rc;
     v = XNEW_ARRAY(float, r->info.n_embd);

@@ -130,6 +130,7 @@ struct request {
     bool logprobs;           /* each token's log probability … */
     unsigned n_top_logprobs; /* … and the best alternatives, ≤ 20 */
     bool split_reasoning;    /* CHAT: reasoning apart from content */
+    bool answer_whole;       /* its events are kept until the last: they are charged as they come */
     bool return_progress;    /* EVENT_PROGRESS while its model loads and its prompt is computed */
     /* ttl of the model after this request; 0: leaves at once; < 0: stays; INT64_MIN: as configured. */
     int64_t keep_alive_ms;

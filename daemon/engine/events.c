@@ -79,12 +79,12 @@ static void deliver_event(struct letter *letter, void *receiver)
     void *arg = ticket ? ticket->arg : NULL;
 
     /* The sink may call the engine: the ticket is closed first, and not looked at again. */
-    if (l->last_of) {
+    if (l->last_of)
         engine_close_ticket(e, l->ev.request);
-        ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, l->last_of->req->bytes);
-    }
     if (sink)
         sink(arg, &l->ev);
+    if (l->last_of) /* its answer has been written down by now */
+        ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, l->last_of->req->bytes);
     task_destroy(l->last_of);
     event_letter_free(l);
 }

@@ -46,21 +46,49 @@ static struct view piece_text(struct output *o, int32_t id)
     return (struct view){(const char *)(uintptr_t)at, o->bytes.len - at};
 }
 
+/*
+ * What a face keeps of an answer that is sent whole, the most of it when it writes the
+ * JSON: an entry of a token (an object, an array, numbers), and of its text the copy,
+ * the JSON twice, and a number for each byte.
+ */
+#define ENTRY_BYTES         ((size_t)1024)
+#define ENTRY_BYTES_OF_TEXT ((size_t)96)
+#define ANSWER_BYTES        ((size_t)16) /* of a byte of text: copies that grow, and escapes */
+
+static void count_waiting(struct output *o, const struct token_logprob *t, size_t text)
+{
+    size_t entries = 1 + t->n_top;
+
+    if (o->n_waiting > o->most_waiting) {
+        o->kept_bytes += 2 * (sizeof *t + sizeof *o->waiting_ends);
+        o->most_waiting = o->n_waiting;
+    }
+    if (o->bytes.len > o->most_bytes) {
+        o->kept_bytes += 2 * (o->bytes.len - o->most_bytes);
+        o->most_bytes = o->bytes.len;
+    }
+    if (o->task->req->answer_whole)
+        o->kept_bytes += entries * ENTRY_BYTES + text * ENTRY_BYTES_OF_TEXT;
+}
+
 static void add_waiting(struct output *o, const struct token_logprob *lp, size_t from, size_t to)
 {
     struct token_logprob *t;
+    size_t before;
 
     if (o->n_waiting == 0)
         str_truncate(&o->bytes, 0);
     ARRAY_GROW(o->waiting, o->n_waiting + 1, o->cap_waiting);
     ARRAY_GROW(o->waiting_ends, o->n_waiting + 1, o->cap_ends);
     t = &o->waiting[o->n_waiting];
+    before = o->bytes.len;
     *t = *lp;
     t->text_offset = from;
     t->text = piece_text(o, lp->id);
     for (unsigned i = 0; i < t->n_top; i++)
         t->top[i].text = piece_text(o, t->top[i].id);
     o->waiting_ends[o->n_waiting++] = to;
+    count_waiting(o, t, o->bytes.len - before);
 }
 
 static struct view settled(const struct output *o, struct view v)
@@ -191,6 +219,8 @@ void output_echo(struct output *o, struct view prompt)
 
     o->fed_bytes += prompt.len;
     o->sent_bytes += prompt.len;
+    if (o->task->req->answer_whole)
+        o->kept_bytes += ANSWER_BYTES * prompt.len;
     if (prompt.len)
         events_post(o->e, o->task, &ev);
 }
@@ -202,6 +232,8 @@ static bool feed(struct output *o)
 
     str_truncate(&o->passed, 0);
     o->fed_bytes += o->piece.len;
+    if (o->task->req->answer_whole)
+        o->kept_bytes += ANSWER_BYTES * o->piece.len;
     stopped = stop_feed(&o->stops, view_of_str(&o->piece), &o->passed);
     pass(o, view_of_str(&o->passed));
     return stopped;

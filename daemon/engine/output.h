@@ -41,6 +41,9 @@ struct output {
     size_t n_waiting, cap_waiting, cap_ends;
     struct str bytes;
     struct str piece, passed; /* scratch */
+    size_t most_waiting, most_bytes;
+    size_t
+        kept_bytes; /* of all choices: what waits, and of an answer that is sent whole what is kept of it */
 };
 
 /* prompt: borrowed until output_clear. */

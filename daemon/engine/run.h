@@ -32,12 +32,15 @@ struct run {
     size_t decoded_tokens;  /* computed one by one: the first of a choice comes from the prompt */
     struct request_usage usage;
     struct request_timings timings;
+    size_t charged_answer; /* of task->req->bytes */
     int64_t prefill_us, decode_us;
     struct residency_stats before; /* of its model */
 };
 
 /* Reserves in the ledger for the time of the run. */
 int run_charge(struct run *r, enum account account, size_t bytes, struct err *err);
+/* Of the answer, that many bytes in all: they stay charged until it has been handed on. */
+int run_charge_answer(struct run *r, size_t bytes, struct err *err);
 /* ERR_CANCELLED with the right sentence when the work was cancelled. */
 int run_cancelled(const struct run *r, struct err *err);
 void run_step(struct run *r, enum request_step step);

@@ -16,6 +16,9 @@
 /* Nothing to do for so long is the end of a run of requests. */
 #define QUIET_MS 1000
 
+/* Answers are charged for by so much. */
+#define ANSWER_STEP ((size_t)16 << 10)
+
 void worker_alive(struct engine *e)
 {
     atomic_store_explicit(&e->stat_alive_ms, clock_ms(), memory_order_relaxed);
@@ -195,6 +198,23 @@ int run_charge(struct run *r, enum account account, size_t bytes, struct err *er
         rc = ledger_reserve(e->opt.ledger, POOL_RAM, account, bytes, who, err);
     if (rc >= 0)
         *(account == ACCOUNT_SCRATCH ? &r->charged_scratch : &r->charged_requests) += bytes;
+    return rc;
+}
+
+int run_charge_answer(struct run *r, size_t bytes, struct err *err)
+{
+    size_t more = bytes - MIN(bytes, r->charged_answer);
+    int rc;
+
+    if (!more)
+        return 0;
+    more = (more + ANSWER_STEP - 1) / ANSWER_STEP * ANSWER_STEP;
+    rc = run_charge(r, ACCOUNT_REQUESTS, more, err);
+    if (rc >= 0) {
+        r->charged_requests -= more;
+        r->charged_answer += more;
+        r->task->req->bytes += more;
+    }
     return rc;
 }
 

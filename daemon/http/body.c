@@ -107,14 +107,24 @@ static void parse(void *body)
 
 /* -- in LOOP ------------------------------------------------------------------------------- */
 
-/* The text in one piece, its tree, and the copies of parts of it that the request keeps. */
-static int charge(struct body *b)
+static int charge(struct body *b, size_t bytes)
 {
-    size_t most = evbuffer_get_length(b->in) + 2 * b->tree;
-
-    b->r = engine_charge(b->engine, most, "a request body", &b->err);
-    b->charged = b->r < 0 ? 0 : most;
+    b->r = engine_charge(b->engine, bytes, "a request body", &b->err);
+    if (b->r >= 0)
+        b->charged += bytes;
     return b->r;
+}
+
+/* To be counted it is put into one piece, beside what has come in. */
+static int charge_text(struct body *b)
+{
+    return charge(b, evbuffer_get_length(b->in));
+}
+
+/* Its tree, and the copies of parts of it that the request keeps. */
+static int charge_tree(struct body *b)
+{
+    return charge(b, 2 * b->tree);
 }
 
 static void unlist(struct body *b)
@@ -167,7 +177,7 @@ static void counted(void *body)
 {
     struct body *b = body;
 
-    if (!b->http || !b->req || charge(b) < 0)
+    if (!b->http || !b->req || charge_tree(b) < 0)
         finish(b);
     else
         engine_aside(b->engine, parse, finish, b);
@@ -195,6 +205,8 @@ void body_take(struct http *h, struct evhttp_request *req, parse_fn *parse_it)
     b->in = evbuffer_new();
     evbuffer_add_buffer(b->in, in);
     b->r = check_type(req, &b->err);
+    if (b->r == 0)
+        charge_text(b);
     if (b->r == 0 && evbuffer_get_length(b->in) > ASIDE_BYTES) {
         b->con = evhttp_request_get_connection(req);
         b->next = h->bodies;
@@ -205,7 +217,7 @@ void body_take(struct http *h, struct evhttp_request *req, parse_fn *parse_it)
     }
     if (b->r == 0) {
         count(b);
-        if (charge(b) == 0)
+        if (charge_tree(b) == 0)
             parse(b);
     }
     finish(b);

@@ -304,6 +304,7 @@ void exchange_start(struct http *h, struct evhttp_request *req, struct request *
     x->http = h;
     x->req = req;
     x->reply = take_reply;
+    take_request->answer_whole = !reply_streams(take_reply);
     if (engine_submit(h->engine, take_request, on_event, x, &x->id, &err) < 0) {
         reply_destroy(take_reply);
         free(x);

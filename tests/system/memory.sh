@@ -54,4 +54,24 @@ check(worst <= limit, f"resident memory {worst} within {limit}")
 check(peak <= 220 << 20, "the ledger within the budget", peak)
 check(rss() <= zero.get("x", 0) + (60 << 20), "after all is unloaded little stays", rss())
 P
+stop
+start --ram 220MiB --model tiny="$TINY" --model slow="$SLOW"
+py <<'P'
+# What is kept of an answer until it can be sent is a request's memory.
+def requests_peak():
+    return {a["name"]: a["peak"] for a in rpc("memory.report")["pools"][0]["accounts"]}["requests"]
+http("POST", "/v1/chat/completions", chat_body(max_tokens=1))
+long = chat_body(n=8, max_tokens=100, logprobs=True, top_logprobs=20, ignore_eos=True)
+for face, body in (("/v1/completions", {"model": "tiny", "prompt": "x", "n": 8, "max_tokens": 100, "logprobs": 5, "ignore_eos": True}),
+                   ("/v1/chat/completions", long)):
+    before = requests_peak()
+    a = http("POST", face, body)
+    check(a.status == 200, "a long answer with log probabilities", a.status, a.body[:300])
+    check(requests_peak() > before + 4 * len(a.body), "is charged for while it is kept", face, before, requests_peak(), len(a.body))
+    wait_for("the ledger without it", lambda: used().get("requests", 0) == 0)
+rpc("budget.set", ram=sum(used().values()) + (4 << 20))
+a = http("POST", "/v1/chat/completions", long)
+check(a.status == 503 and "requests" in a.error["message"], "without room for it the sentence says so", a.status, a.body[:300])
+wait_for("the ledger without it", lambda: used().get("requests", 0) == 0)
+P
 finish
