@@ -222,17 +222,25 @@ static bool stream_in(const struct placement_input *in, size_t bytes, struct pla
     return true;
 }
 
-/* Tables stay beside slots that are many times what they take beyond the reading of rows. */
+/* Tables stay beside all slots, or beside many times what they take beyond the reading of rows. */
 static bool with_tables(const struct placement_input *in, size_t bytes, struct placement *ret)
 {
     size_t more = in->rows_bytes - MIN(in->rows_bytes, in->rows_staging_bytes);
+    size_t all = in->n_experts * in->n_units;
 
     *ret = dense_resident(in, true);
     if (!in->rows_bytes || ret->total_bytes > bytes)
         return false;
     ret->n_slots = slots_in(in, bytes - ret->total_bytes);
     sum_up(in, ret);
-    return ret->slots_bytes / SLOTS_PER_TABLE >= more;
+    return ret->n_slots >= all || ret->slots_bytes / SLOTS_PER_TABLE >= more;
+}
+
+bool placement_tables_return(const struct placement_input *in, size_t bytes, size_t n_slots,
+                             struct placement *ret)
+{
+    return with_tables(in, bytes - MIN(bytes, in->rows_staging_bytes), ret) &&
+           ret->n_slots >= n_slots;
 }
 
 void placement_choose_cut(const struct placement_input *in, size_t bytes, bool tables,

@@ -86,6 +86,12 @@ void placement_choose(const struct placement_input *in, size_t bytes, struct pla
 void placement_choose_cut(const struct placement_input *in, size_t bytes, bool tables,
                           struct placement *ret);
 /*
+ * Have tables that are not resident a place in that many bytes, with the buffers of their
+ * rows until they have come, and with no fewer slots than n_slots?  *ret is that then.
+ */
+bool placement_tables_return(const struct placement_input *in, size_t bytes, size_t n_slots,
+                             struct placement *ret);
+/*
  * The best of those that fit and drop at least so many; false when none does.  A
  * ring for one more drop a layer may need more than the drop gives: from there
  * the way to fewer bytes is not always by fewer drops.

@@ -143,6 +143,20 @@ int residency_read_in(struct residency *r, residency_progress_fn *progress, void
     return rc;
 }
 
+int residency_read_part_home(struct residency *r, extent_id id, size_t from, size_t to,
+                             size_t staging, struct err *err)
+{
+    struct stream_range range = range_of(r, &r->items[id]);
+    size_t at = r->items[id].at, first = MAX(at, from), end = MIN(at + range.bytes, to);
+
+    if (first >= end)
+        return 0;
+    range.offset += first - at;
+    range.dst = (char *)range.dst + (first - at);
+    range.bytes = end - first;
+    return stream_read(r->reader, staging, &range, 1, NULL, NULL, err);
+}
+
 int residency_read_home(struct residency *r, extent_id id, struct err *err)
 {
     const struct stream_range range = range_of(r, &r->items[id]);

@@ -120,7 +120,7 @@ struct choice {
 };
 
 /* What a larger budget brings. */
-enum growth { GROWTH_WEIGHTS, GROWTH_RING, GROWTH_SLOTS, GROWTH_COUNT };
+enum growth { GROWTH_WEIGHTS, GROWTH_RING, GROWTH_SLOTS, GROWTH_TABLES, GROWTH_COUNT };
 
 /* What the cliff guard sees of a token. */
 struct cliff {
@@ -171,9 +171,12 @@ struct residency {
     struct region dense, slots, landing, rows;
     struct warm *warm; /* touches dense and slots ahead, as far as p wants them; may be NULL */
     size_t charged[ACCOUNT_COUNT];
-    size_t want_dropped;       /* less than p.n_dropped while dense weights come back … */
-    size_t want_depth;         /* … and then the ring may be so deep … */
-    size_t want_slots;         /* … and the slots so many */
+    size_t want_dropped; /* less than p.n_dropped while dense weights come back … */
+    size_t want_depth;   /* … and then the ring may be so deep … */
+    size_t want_slots;   /* … and the slots so many */
+    bool want_tables;    /* … and tables come home at last */
+    bool tables_charged;
+    size_t tables_home;        /* of in.rows_bytes, so far */
     int stopped[GROWTH_COUNT]; /* by this error, as has been said; 0: by none */
 
     struct reader *reader; /* NULL: nothing streams */
@@ -232,6 +235,9 @@ int residency_read_in(struct residency *r, residency_progress_fn *progress, void
                       const _Atomic bool *cancel, struct err *err);
 /* One dense extent to its home; stream_staging_bytes of it are reserved, and the reader is idle. */
 int residency_read_home(struct residency *r, extent_id id, struct err *err);
+/* Of that weight, what lies in [from, to) of the region of dense weights; staging: charged buffers. */
+int residency_read_part_home(struct residency *r, extent_id id, size_t from, size_t to,
+                             size_t staging, struct err *err);
 
 /* ring.c: opens again with what is dropped now; the region stays where its size does. */
 int ring_open(struct residency *r, struct err *err);

@@ -48,6 +48,7 @@ static void stopped(struct residency *r, enum growth what, int rc, const struct 
         [GROWTH_WEIGHTS] = "dense weights go on streaming instead of coming home",
         [GROWTH_RING] = "the ring of dense weights is no deeper",
         [GROWTH_SLOTS] = "experts have no more slots",
+        [GROWTH_TABLES] = "rows of tables go on being read instead of the tables",
     };
 
     if (r->stopped[what] == rc)
@@ -169,6 +170,17 @@ static void make_ring(struct residency *r, size_t depth)
     add_up(r);
 }
 
+/* What has come of tables leaves again. */
+static void forget_tables(struct residency *r)
+{
+    r->want_tables = false;
+    cut(&r->dense, r->rows_at, r->rows_at + r->tables_home);
+    r->tables_home = 0;
+    if (r->tables_charged)
+        residency_uncharge(r, ACCOUNT_WEIGHTS, r->in.rows_bytes);
+    r->tables_charged = false;
+}
+
 static int shrink(struct residency *r, const struct placement *to, struct err *err)
 {
     size_t depth = to->ring_depth;
@@ -179,6 +191,7 @@ static int shrink(struct residency *r, const struct placement *to, struct err *e
     if (r->reader)
         reader_cancel(r->reader);
     ring_forget(r);
+    forget_tables(r);
     r->whole = false; /* each expert has the slot of its number, and may lose it */
     cut_slots(r, to->n_slots);
     cut_dense(r, to);
@@ -304,6 +317,56 @@ void residency_grow(struct residency *r)
         grow_slots(r, r->want_slots);
 }
 
+/* The next part of them, which may end within a table. */
+static int read_tables(struct residency *r, struct err *err)
+{
+    size_t from = r->rows_at + r->tables_home, to, staging;
+    int rc;
+
+    to = MIN(from + GROW_BYTES, r->rows_at + r->in.rows_bytes);
+    staging = stream_staging_bytes(to - from);
+    rc = residency_charge(r, ACCOUNT_STAGING, staging, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < r->n_items && rc >= 0; i++)
+        if (r->items[i].kind == ITEM_ROWS)
+            rc = residency_read_part_home(r, (extent_id)i, from, to, staging, err);
+    residency_uncharge(r, ACCOUNT_STAGING, staging);
+    r->tables_home = to - r->rows_at; /* also what may have come of it when it failed */
+    return rc;
+}
+
+/* All of them are there: rows are no longer looked up one by one. */
+static void settle_tables(struct residency *r)
+{
+    r->want_tables = r->tables_charged = false;
+    r->tables_home = 0;
+    r->p.tables = true;
+    r->p.dense_bytes += r->in.rows_bytes;
+    residency_warm(r);
+    r->ops->free(r->be, &r->rows);
+    r->rows = (struct region){0};
+    add_up(r);
+    hold(r, ACCOUNT_STAGING, r->p.staging_bytes, NULL);
+    if (!r->in.n_units && !r->p.n_dropped)
+        r->p.mode = PLACEMENT_ALL;
+}
+
+static void grow_tables(struct residency *r)
+{
+    struct err err = {0};
+    int rc = r->tables_charged ? 0 : residency_charge(r, ACCOUNT_WEIGHTS, r->in.rows_bytes, &err);
+
+    r->tables_charged = rc >= 0;
+    if (rc >= 0)
+        rc = read_tables(r, &err);
+    stopped(r, GROWTH_TABLES, MIN(rc, 0), &err);
+    if (rc < 0)
+        forget_tables(r);
+    else if (r->tables_home == r->in.rows_bytes)
+        settle_tables(r);
+}
+
 /* Fewer slots, as the cliff guard wants it, and those of before when its cap has ended. */
 static int heed_guard(struct residency *r, struct err *err)
 {
@@ -329,6 +392,8 @@ int residency_between(struct residency *r, struct err *err)
         rc = heed_guard(r, err);
     if (rc >= 0 && r->loaded && r->want_dropped < r->p.n_dropped)
         residency_grow(r);
+    else if (rc >= 0 && r->loaded && r->want_tables && !r->p.n_dropped)
+        grow_tables(r);
     return rc;
 }
 
@@ -353,13 +418,18 @@ static int leave_halfway(struct residency *r, size_t bytes, struct err *err)
 int residency_resize(struct residency *r, size_t bytes, struct err *err)
 {
     char need[24], have[24];
-    struct placement to;
+    struct placement to, with;
+    bool tables;
 
     thread_assert(THREAD_ENGINE);
     assert(!r->choice.unit);
     if (r->p.mode == PLACEMENT_ALL && r->p.total_bytes <= bytes)
         return 0;
     placement_choose_cut(&r->in, bytes, r->p.tables, &to);
+    tables = r->in.rows_bytes && !r->p.tables &&
+             placement_tables_return(&r->in, bytes, r->p.n_slots, &with);
+    if (tables)
+        to.n_slots = MIN(to.n_slots, with.n_slots);
     if (to.total_bytes > bytes)
         return err_set(err, ERR_NOMEM, "%s needs %s at least, and would have %s", r->who,
                        units_format_size_up(to.total_bytes, need, sizeof need),
@@ -380,6 +450,10 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err)
             return rc;
     }
     r->want_slots = to.n_slots;
+    if (tables)
+        r->want_tables = true;
+    else
+        forget_tables(r);
     if (r->p.total_bytes > bytes)
         return leave_halfway(r, bytes, err);
     if (r->p.n_dropped > to.n_dropped) /* goes on when the dense weights have come home */

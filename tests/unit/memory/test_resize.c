@@ -358,10 +358,50 @@ START_TEST(a_table_that_costs_few_slots_stays_until_it_does_not)
     ck_assert(residency_is_by_row(r, 0));
     rig_must_walk(r, 2, 1);
     ck_assert_int_eq(residency_resize(r, all - p.slots_bytes / 32, &err), 0);
-    ck_assert(residency_is_by_row(r, 0)); /* what is gone does not come back */
     rig_must_walk(r, 3, 1);
+    ck_assert(!residency_is_by_row(r, 0)); /* and comes back */
+    rig_must_walk(r, 4, 1);
     ck_assert_uint_le(residency_held_bytes(r), all - p.slots_bytes / 32);
     residency_destroy(r);
+}
+END_TEST
+
+/* With all of it a model that was cut reads nothing any more, if the ledger and the drive let it. */
+START_TEST(tables_come_home_when_all_else_has)
+{
+    struct residency_stats before, after;
+    struct err err = {0};
+    size_t floor, much;
+    struct residency *r = rig_make(NULL);
+    long n = _i - 1;
+    bool home = false;
+
+    ck_assert_int_eq(residency_load(r, NULL, NULL, NULL, &err), 0);
+    much = 2 * residency_held_bytes(r);
+    floor = residency_floor_bytes(r);
+    for (int turn = 0; turn < 3; turn++) {
+        ck_assert_int_eq(residency_resize(r, floor, &err), 0);
+        ck_assert(residency_is_by_row(r, 0));
+        rig_must_walk(r, (size_t)turn, 1);
+        ck_assert_int_eq(residency_resize(r, much, &err), 0);
+        ledger_refuse_after(rig.ledger, turn ? -1 : n); /* n < 0: of none */
+        for (size_t i = 0; i < 4 && !home; i++) {
+            rig_walk(r, i, 1, &err);
+            home = !residency_is_by_row(r, 0);
+            ck_assert_uint_eq(ledger_used(rig.ledger, POOL_RAM), residency_held_bytes(r));
+        }
+        ledger_refuse_after(rig.ledger, -1);
+        ck_assert(home || turn == 0);
+        home = false;
+    }
+    for (size_t i = 0; i < 40; i++) /* experts fill as they are missed */
+        rig_must_walk(r, i, 12);
+    residency_stats(r, &before);
+    rig_must_walk(r, 3, 12);
+    residency_stats(r, &after);
+    ck_assert_uint_eq(after.bytes_read, before.bytes_read);
+    residency_destroy(r);
+    ck_assert_uint_eq(ledger_used(rig.ledger, POOL_RAM), 0);
 }
 END_TEST
 
@@ -401,6 +441,7 @@ TCase *tcase_memory_resize(void)
     tcase_add_test(tc, weights_come_home_also_where_the_last_have_no_room_beside_the_ring);
     tcase_add_test(tc, a_ring_is_as_deep_again_as_a_load_would_make_it);
     tcase_add_test(tc, a_table_that_costs_few_slots_stays_until_it_does_not);
+    tcase_add_loop_test(tc, tables_come_home_when_all_else_has, 0, 24);
     tcase_add_test(tc, a_change_of_budget_that_is_refused_its_charges_fails_one_token_at_most);
     return tc;
 }
