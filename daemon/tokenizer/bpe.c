@@ -158,21 +158,28 @@ static bool join(const void *arg, const struct symbol *left, const struct symbol
     return true;
 }
 
-/* The token that is the whole word, or -1. */
-static int32_t whole_word(const struct tokenizer *t, struct view word)
-{
-    struct str text = {0};
-    int32_t id = -1;
+/* What goes from word to word: the symbols, and a word in the characters of the vocabulary. */
+struct words {
+    const struct tokenizer *t;
+    struct work *work;
+    struct merge merge;
+    struct str text;
+};
 
-    if (word.len > t->max_token_len)
+/* The token that is the whole word, or -1. */
+static int32_t whole_word(struct words *w, struct view word)
+{
+    /* A byte's character has two bytes at most. */
+    if (word.len > w->t->max_token_len)
         return -1;
-    if (t->pre->flags & PRE_RAW)
-        return tokenizer_find(t, word);
+    if (w->t->pre->flags & PRE_RAW)
+        return tokenizer_find(w->t, word);
+    str_truncate(&w->text, 0);
+    if (work_text(w->work, &w->text, 2 * word.len) < 0)
+        return -1;
     for (size_t i = 0; i < word.len; i++)
-        str_add_utf8(&text, bpe_char_of_byte((unsigned char)word.p[i]));
-    id = tokenizer_find(t, view_of_str(&text));
-    str_clear(&text);
-    return id;
+        str_add_utf8(&w->text, bpe_char_of_byte((unsigned char)word.p[i]));
+    return tokenizer_find(w->t, view_of_str(&w->text));
 }
 
 static bool is_newlines(struct view word)
@@ -203,77 +210,102 @@ static void add_symbols(const struct tokenizer *t, struct view word, struct merg
 
 /* A byte without a token of its own is left out: a byte-level vocabulary that lacks bytes means that. */
 static void emit(const struct tokenizer *t, struct view word, const struct symbol *s,
-                 struct token_list *out)
+                 struct work *w)
 {
     const int32_t *token_of = t->pre->flags & PRE_RAW ? t->byte_token : t->byte_symbol;
 
     if (s->id >= 0 && (size_t)s->id < t->n_vocab) {
-        token_list_add(out, s->id);
+        work_add(w, s->id);
         return;
     }
     for (uint32_t i = 0; i < s->len; i++) {
         int32_t id = token_of[(unsigned char)word.p[s->at + i]];
 
         if (id >= 0 && (size_t)id < t->n_vocab)
-            token_list_add(out, id);
+            work_add(w, id);
     }
 }
 
-static void encode_word(const struct tokenizer *t, struct view word, struct merge *m,
-                        struct token_list *out)
+bool bpe_has_all_bytes(const struct tokenizer *t)
 {
+    const int32_t *token_of = t->pre->flags & PRE_RAW ? t->byte_token : t->byte_symbol;
+
+    for (unsigned b = 0; b < 256; b++)
+        if (token_of[b] < 0 || (size_t)token_of[b] >= t->n_vocab)
+            return false;
+    return true;
+}
+
+static void encode_word(struct words *w, struct view word)
+{
+    const struct tokenizer *t = w->t;
+    struct merge *m = &w->merge;
     bool whole = t->ignore_merges || ((t->pre->flags & PRE_NEWLINES_WHOLE) && is_newlines(word));
-    int32_t id = whole ? whole_word(t, word) : -1;
+    int32_t id = whole ? whole_word(w, word) : -1;
 
     if (id >= 0) {
-        token_list_add(out, id);
+        work_add(w->work, id);
         return;
     }
-    merge_start(m);
+    if (merge_start(m, word.len) < 0)
+        return;
     add_symbols(t, word, m);
-    merge_run(m, join, t);
+    if (merge_run(m, join, t) < 0)
+        return;
     for (size_t i = 0; i < m->n; i++)
         if (m->symbols[i].len)
-            emit(t, word, &m->symbols[i], out);
+            emit(t, word, &m->symbols[i], w->work);
+}
+
+/* Adds one character of text as the splitters see it, or counts its bytes; returns its length in text. */
+static size_t prepare_char(struct view text, bool escape, struct str *own, size_t *count)
+{
+    unsigned cp;
+    size_t len = utf8_decode(text.p, text.len, &cp);
+    struct view as = len ? view_sub(text, 0, len) : VIEW("\xef\xbf\xbd");
+
+    if (escape && text.p[0] == ' ')
+        as = VIEW("▁");
+    *count += as.len;
+    if (own)
+        str_add(own, as.p, as.len);
+    return MAX(len, (size_t)1);
 }
 
 /* What the splitters see: valid UTF-8 (each wrong byte is U+FFFD), spaces as the vocabulary writes them. */
-static struct view prepare(const struct tokenizer *t, struct view text, struct str *own)
+static struct view prepare(const struct tokenizer *t, struct view text, struct work *w,
+                           struct str *own)
 {
     bool escape = t->escape_spaces && memchr(text.p, ' ', text.len);
+    size_t n = 0;
 
     if (!escape && utf8_valid(text.p, text.len))
         return text;
-    for (size_t at = 0; at < text.len;) {
-        unsigned cp;
-        size_t len = utf8_decode(text.p + at, text.len - at, &cp);
-
-        if (escape && text.p[at] == ' ')
-            str_adds(own, "▁");
-        else if (len)
-            str_add(own, text.p + at, len);
-        else
-            str_add_utf8(own, UTF8_REPLACEMENT);
-        at += MAX(len, (size_t)1);
-    }
+    for (size_t at = 0; at < text.len;)
+        at += prepare_char(view_sub(text, at, text.len), escape, NULL, &n);
+    if (work_text(w, own, n) < 0)
+        return VIEW("");
+    for (size_t at = 0; at < text.len;)
+        at += prepare_char(view_sub(text, at, text.len), escape, own, &n);
     return view_of_str(own);
 }
 
-int bpe_encode(const struct tokenizer *t, struct view text, struct token_list *out, struct err *err)
+void bpe_encode(const struct tokenizer *t, struct view text, struct work *w)
 {
-    struct word_ends words = {0};
-    struct merge m = {0};
+    struct words words = {.t = t, .work = w, .merge = {.work = w}};
+    struct word_ends ends = {0};
     struct str own = {0};
-    struct view prepared = prepare(t, text, &own);
+    struct view prepared = prepare(t, text, w, &own);
     size_t from = 0;
-    int r = pretoken_split(t->pretoken, prepared, &words, err);
+    int r = pretoken_split(t->pretoken, prepared, w, &ends);
 
-    for (size_t i = 0; r == 0 && i < words.n; i++) {
-        encode_word(t, view_sub(prepared, from, words.ends[i] - from), &m, out);
-        from = words.ends[i];
+    for (size_t i = 0; r == 0 && i < ends.n; i++) {
+        encode_word(&words, view_sub(prepared, from, ends.ends[i] - from));
+        from = ends.ends[i];
+        r = work_step(w);
     }
-    free(words.ends);
-    merge_clear(&m);
-    str_clear(&own);
-    return r;
+    work_free(w, ends.ends, ends.cap, sizeof *ends.ends);
+    merge_clear(&words.merge);
+    work_text_free(w, &words.text);
+    work_text_free(w, &own);
 }

@@ -1,6 +1,7 @@
 /* Ids to text: single pieces, whole lists, and streams of whole characters; see tokenizer.h. */
 #include <string.h>
 
+#include "common/alloc.h"
 #include "common/utf8.h"
 #include "daemon/tokenizer/tokenizer_priv.h"
 
@@ -125,6 +126,31 @@ static void clean_spaces(struct str *s, size_t from)
     str_truncate(s, from + n);
 }
 
+/* No piece is longer than the text of its token, and what is not shown is nothing. */
+size_t tokenizer_decode_bytes(const struct tokenizer *t, const int32_t *ids, size_t n,
+                              bool show_special)
+{
+    size_t bytes = 1;
+
+    for (size_t i = 0; i < n; i++) {
+        bool known = ids[i] >= 0 && (size_t)ids[i] < t->n_vocab;
+        unsigned attrs = known ? t->attrs[ids[i]] : ATTR_UNUSED;
+
+        if (show_special || (attrs & ATTR_SHOWN) || !(attrs & (ATTR_CONTROL | ATTR_UNKNOWN)))
+            bytes += tokenizer_text(t, ids[i]).len;
+    }
+    return bytes;
+}
+
+static void make_room(struct str *s, size_t bytes)
+{
+    if (s->cap - s->len >= bytes)
+        return;
+    s->cap = s->len + bytes;
+    s->p = xrealloc(s->p, s->cap);
+    s->p[s->len] = '\0';
+}
+
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool remove_special,
                       bool show_special, struct str *out)
 {
@@ -138,14 +164,13 @@ void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, b
     }
     if (remove_special && t->add_eos && n && ids[n - 1] == t->eos)
         n--;
+    make_room(out, tokenizer_decode_bytes(t, ids, n, show_special));
     for (size_t i = 0; i < n; i++) {
-        struct str piece = {0};
-
-        tokenizer_piece(t, ids[i], show_special, &piece);
-        if (i == 0 && drop_prefix && piece.len && piece.p[0] == ' ')
-            str_remove_front(&piece, 1);
-        str_add(out, str_text(&piece), piece.len);
-        str_clear(&piece);
+        tokenizer_piece(t, ids[i], show_special, out);
+        if (i == 0 && drop_prefix && out->len > start && out->p[start] == ' ') {
+            memmove(out->p + start, out->p + start + 1, out->len - start - 1);
+            str_truncate(out, out->len - 1);
+        }
     }
     if (t->clean_spaces && out->len > start)
         clean_spaces(out, start);

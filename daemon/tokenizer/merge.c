@@ -1,27 +1,27 @@
 /* Pairwise joining with a heap; see merge.h. */
 #include <stdlib.h>
 
-#include "common/alloc.h"
 #include "daemon/tokenizer/merge.h"
+#include "daemon/tokenizer/tokenizer_priv.h"
 
-void merge_start(struct merge *m)
+int merge_start(struct merge *m, size_t n)
 {
     m->n = 0;
     m->n_heap = 0;
+    return WORK_GROW(m->work, m->symbols, n, m->cap);
 }
 
 void merge_clear(struct merge *m)
 {
-    free(m->symbols);
-    free(m->heap);
-    *m = (struct merge){0};
+    work_free(m->work, m->symbols, m->cap, sizeof *m->symbols);
+    work_free(m->work, m->heap, m->cap_heap, sizeof *m->heap);
+    *m = (struct merge){.work = m->work};
 }
 
 void merge_add(struct merge *m, uint32_t at, uint32_t len, int32_t id)
 {
     int32_t i = (int32_t)m->n;
 
-    ARRAY_GROW(m->symbols, m->n + 1, m->cap);
     if (i > 0)
         m->symbols[i - 1].next = i;
     m->symbols[m->n++] = (struct symbol){.at = at, .len = len, .prev = i - 1, .next = -1, .id = id};
@@ -31,7 +31,6 @@ static void heap_push(struct merge *m, struct merge_pair p)
 {
     size_t i = m->n_heap;
 
-    ARRAY_GROW(m->heap, m->n_heap + 1, m->cap_heap);
     m->n_heap++;
     while (i > 0 && m->heap[(i - 1) / 2].key > p.key) {
         m->heap[i] = m->heap[(i - 1) / 2];
@@ -70,11 +69,14 @@ static void consider(struct merge *m, int32_t left, int32_t right, merge_fn *pai
     heap_push(m, p);
 }
 
-void merge_run(struct merge *m, merge_fn *pair, const void *arg)
+/* Joining two symbols takes a pair away and brings two at most, so the heap may outgrow the symbols. */
+int merge_run(struct merge *m, merge_fn *pair, const void *arg)
 {
-    for (size_t i = 1; i < m->n; i++)
+    if (WORK_GROW(m->work, m->heap, m->n, m->cap_heap) < 0)
+        return m->work->failed;
+    for (size_t i = 1; i < m->n && work_step(m->work) == 0; i++)
         consider(m, (int32_t)i - 1, (int32_t)i, pair, arg);
-    while (m->n_heap) {
+    while (m->n_heap && work_step(m->work) == 0) {
         struct merge_pair p = heap_pop(m);
         int32_t left = (int32_t)(uint32_t)p.key;
         struct symbol *l = &m->symbols[left], *r = &m->symbols[p.right];
@@ -82,6 +84,8 @@ void merge_run(struct merge *m, merge_fn *pair, const void *arg)
         /* Either has been joined to another one since: lengths only grow, or go to 0. */
         if (l->len == 0 || r->len == 0 || l->len + r->len != p.len)
             continue;
+        if (WORK_GROW(m->work, m->heap, m->n_heap + 2, m->cap_heap) < 0)
+            break;
         l->len = p.len;
         l->id = p.id;
         r->len = 0;
@@ -91,4 +95,5 @@ void merge_run(struct merge *m, merge_fn *pair, const void *arg)
         consider(m, l->prev, left, pair, arg);
         consider(m, left, l->next, pair, arg);
     }
+    return m->work->failed;
 }

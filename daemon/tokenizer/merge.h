@@ -4,7 +4,8 @@
  * SentencePiece's (best = highest score).
  *
  * Of equal pairs the leftmost is joined first.  A heap holds the pairs, so n
- * symbols cost n log n.  The scratch is reused from word to word.
+ * symbols cost n log n.  The scratch is reused from word to word,
+ * and asked for before it is taken.
  */
 #pragma once
 
@@ -25,7 +26,10 @@ struct merge_pair {
     int32_t id;
 };
 
+struct work;
+
 struct merge {
+    struct work *work; /* whom to ask for memory; tokenizer_priv.h */
     struct symbol *symbols;
     size_t n, cap;
     struct merge_pair *heap;
@@ -36,7 +40,9 @@ struct merge {
 typedef bool merge_fn(const void *arg, const struct symbol *left, const struct symbol *right,
                       uint32_t *ret_order, int32_t *ret_id);
 
-void merge_start(struct merge *m);
+/* A word of at most n symbols begins; below 0: refused. */
+int merge_start(struct merge *m, size_t n);
 void merge_add(struct merge *m, uint32_t at, uint32_t len, int32_t id);
-void merge_run(struct merge *m, merge_fn *pair, const void *arg);
+/* Below 0: refused, or ended by who is told of its steps. */
+int merge_run(struct merge *m, merge_fn *pair, const void *arg);
 void merge_clear(struct merge *m);

@@ -405,36 +405,37 @@ static void matcher_clear(struct matcher *m)
     pcre2_jit_stack_free(m->stack);
 }
 
-static void add_end(struct word_ends *w, size_t end)
+static void add_end(struct work *w, struct word_ends *e, size_t end)
 {
-    if (w->n && w->ends[w->n - 1] >= end)
+    if (e->n && e->ends[e->n - 1] >= end)
         return;
-    ARRAY_GROW(w->ends, w->n + 1, w->cap);
-    w->ends[w->n++] = (uint32_t)end;
+    if (WORK_GROW(w, e->ends, e->n + 1, e->cap) == 0)
+        e->ends[e->n++] = (uint32_t)end;
 }
 
 /* Cuts piece, which stands at base, at the matches of code. */
-static int cut_regex(const pcre2_code *code, struct matcher *m, struct view piece, size_t base,
-                     struct word_ends *out, struct err *err)
+static void cut_regex(const pcre2_code *code, struct matcher *m, struct view piece, size_t base,
+                      struct work *w, struct word_ends *out)
 {
     size_t at = 0;
 
-    while (at < piece.len) {
+    while (at < piece.len && work_step(w) == 0) {
         int r = matcher_find(m, code, piece, at);
         const PCRE2_SIZE *match = pcre2_get_ovector_pointer(m->data);
 
         if (r == PCRE2_ERROR_NOMATCH)
             break;
-        if (r < 0)
-            return err_set(err, ERR_INTERNAL, "splitting a text into words failed (PCRE2 error %d)",
-                           r);
+        if (r < 0) {
+            w->failed = err_set(w->err, ERR_INTERNAL,
+                                "splitting a text into words failed (PCRE2 error %d)", r);
+            break;
+        }
         if (match[0])
-            add_end(out, base + match[0]);
-        add_end(out, base + match[1]);
+            add_end(w, out, base + match[0]);
+        add_end(w, out, base + match[1]);
         at = match[1];
     }
-    add_end(out, base + piece.len);
-    return 0;
+    add_end(w, out, base + piece.len);
 }
 
 static bool is_digit(unsigned cp, bool ascii)
@@ -449,28 +450,29 @@ static bool is_digit(unsigned cp, bool ascii)
 
 /* Ends of groups of three from the right, in a run of n digits that starts at byte from. */
 static void cut_run(struct view piece, size_t from, size_t n, bool between, size_t base,
-                    struct word_ends *out)
+                    struct work *w, struct word_ends *out)
 {
     size_t at = from, group = n % 3 ? n % 3 : 3;
     unsigned cp;
 
     if (between && n % 3 == 0 && from > 0)
-        add_end(out, base + from);
+        add_end(w, out, base + from);
     for (size_t left = n; left; left -= group, group = 3) {
         if (group > left)
             break;
         for (size_t k = 0; k < group; k++)
             at += utf8_decode(piece.p + at, piece.len - at, &cp);
         if (!between || left > group)
-            add_end(out, base + at);
+            add_end(w, out, base + at);
     }
 }
 
-static void cut_digits(struct view piece, bool ascii, size_t base, struct word_ends *out)
+static void cut_digits(struct view piece, bool ascii, size_t base, struct work *w,
+                       struct word_ends *out)
 {
     size_t from = 0, n = 0;
 
-    for (size_t at = 0; at < piece.len;) {
+    for (size_t at = 0; at < piece.len && work_step(w) == 0;) {
         unsigned cp;
         size_t len = utf8_decode(piece.p + at, piece.len - at, &cp);
 
@@ -478,49 +480,47 @@ static void cut_digits(struct view piece, bool ascii, size_t base, struct word_e
             if (n++ == 0)
                 from = at;
         } else if (n) {
-            cut_run(piece, from, n, ascii, base, out);
+            cut_run(piece, from, n, ascii, base, w, out);
             n = 0;
         }
         at += MAX(len, (size_t)1);
     }
     if (n)
-        cut_run(piece, from, n, ascii, base, out);
-    add_end(out, base + piece.len);
+        cut_run(piece, from, n, ascii, base, w, out);
+    add_end(w, out, base + piece.len);
 }
 
-int pretoken_split(const struct pretoken *p, struct view text, struct word_ends *ret,
-                   struct err *err)
+int pretoken_split(const struct pretoken *p, struct view text, struct work *w,
+                   struct word_ends *ret)
 {
     struct word_ends pieces = {0}, next = {0};
     struct matcher m = {0};
-    int r = matcher_init(&m, err);
 
+    if (!w->failed)
+        w->failed = matcher_init(&m, w->err);
     if (text.len)
-        add_end(&pieces, text.len);
-    for (size_t i = 0; r == 0 && p->splitter->steps[i].kind != STEP_END; i++) {
+        add_end(w, &pieces, text.len);
+    for (size_t i = 0; !w->failed && p->splitter->steps[i].kind != STEP_END; i++) {
         enum step_kind kind = p->splitter->steps[i].kind;
         struct word_ends swap;
         size_t from = 0;
 
         next.n = 0;
-        for (size_t k = 0; r == 0 && k < pieces.n; k++) {
+        for (size_t k = 0; !w->failed && k < pieces.n; k++) {
             struct view piece = view_sub(text, from, pieces.ends[k] - from);
 
             if (kind == STEP_REGEX)
-                r = cut_regex(p->codes[i], &m, piece, from, &next, err);
+                cut_regex(p->codes[i], &m, piece, from, w, &next);
             else
-                cut_digits(piece, kind == STEP_ASCII_DIGITS, from, &next);
+                cut_digits(piece, kind == STEP_ASCII_DIGITS, from, w, &next);
             from = pieces.ends[k];
         }
         swap = pieces;
         pieces = next;
         next = swap;
     }
-    free(next.ends);
+    work_free(w, next.ends, next.cap, sizeof *next.ends);
     matcher_clear(&m);
-    if (r < 0)
-        free(pieces.ends);
-    else
-        *ret = pieces;
-    return r;
+    *ret = pieces;
+    return w->failed;
 }

@@ -60,9 +60,21 @@ int rwkv_read(struct tokenizer *t, struct err *err)
     return 0;
 }
 
-void rwkv_encode(const struct tokenizer *t, struct view text, struct token_list *out)
+bool rwkv_has_all_bytes(const struct tokenizer *t)
 {
-    for (size_t at = 0; at < text.len;) {
+    for (unsigned b = 0; b < 256 && t->unk < 0; b++) {
+        struct prefix_walk walk = {.hi = t->words.n};
+        int32_t id;
+
+        if (!prefix_step(&t->words, &t->texts, &walk, (unsigned char)b, &id) || id < 0)
+            return false;
+    }
+    return true;
+}
+
+void rwkv_encode(const struct tokenizer *t, struct view text, struct work *w)
+{
+    for (size_t at = 0; at < text.len && work_step(w) == 0;) {
         struct prefix_walk walk = {.hi = t->words.n};
         int32_t best = t->unk, id;
         size_t len = 1;
@@ -76,7 +88,7 @@ void rwkv_encode(const struct tokenizer *t, struct view text, struct token_list 
             len = to + 1 - at;
         }
         if (best >= 0)
-            token_list_add(out, best);
+            work_add(w, best);
         at += len;
     }
 }

@@ -25,8 +25,10 @@ struct found {
 
 struct search {
     const struct tokenizer *t;
+    struct work *work;
     struct view text;
     uint8_t *taken; /* [text.len], once there is a place */
+    size_t cap_taken;
     struct place *places;
     size_t n_places, cap_places;
     struct found *found;
@@ -101,12 +103,13 @@ static uint64_t lens_at(const struct tokenizer *t, struct view text, bool truste
 
 static void find_places(struct search *s, const struct token_span *span, size_t first)
 {
-    for (size_t i = span->from; i < span->to; i++) {
+    for (size_t i = span->from; i < span->to && work_step(s->work) == 0; i++) {
         uint64_t lens = lens_at(s->t, view_sub(s->text, i, span->to - i), span->trusted, first);
 
         if (!lens)
             continue;
-        ARRAY_GROW(s->places, s->n_places + 1, s->cap_places);
+        if (WORK_GROW(s->work, s->places, s->n_places + 1, s->cap_places) < 0)
+            break;
         s->places[s->n_places++] = (struct place){i, lens};
     }
 }
@@ -128,7 +131,8 @@ static void take(struct search *s, size_t from, size_t to)
         while (to < s->text.len && !s->taken[to] && is_space(s->text.p[to]))
             to++;
     memset(s->taken + from, 1, to - from);
-    ARRAY_GROW(s->found, s->n_found + 1, s->cap_found);
+    if (WORK_GROW(s->work, s->found, s->n_found + 1, s->cap_found) < 0)
+        return;
     s->found[s->n_found++] = (struct found){from, to, id};
 }
 
@@ -156,39 +160,60 @@ static int by_place(const void *a, const void *b)
     return x->from < y->from ? -1 : x->from > y->from;
 }
 
-static void add_fragment(struct fragments *f, size_t from, size_t to, int32_t id)
+static void add_fragment(struct work *w, struct fragments *f, size_t from, size_t to, int32_t id)
 {
-    ARRAY_GROW(f->list, f->n + 1, f->cap);
-    f->list[f->n++] = (struct fragment){from, to, id};
+    if (WORK_GROW(w, f->list, f->n + 1, f->cap) == 0)
+        f->list[f->n++] = (struct fragment){from, to, id};
+}
+
+static void find_all(struct search *s, const struct token_span *spans, size_t n_spans)
+{
+    for (size_t first = 0; first < s->t->n_special_lens && !s->work->failed; first += LENS_A_PASS) {
+        s->n_places = 0;
+        for (size_t i = 0; i < n_spans; i++)
+            find_places(s, &spans[i], first);
+        if (!s->n_places)
+            continue;
+        if (!s->taken) {
+            if (WORK_GROW(s->work, s->taken, s->text.len, s->cap_taken) < 0)
+                return;
+            memset(s->taken, 0, s->text.len);
+        }
+        take_places(s, first);
+    }
+}
+
+/* The library sorts in a copy where there is memory for one. */
+static void sort_found(struct search *s)
+{
+    struct found *copy = NULL;
+    size_t cap = 0;
+
+    if (s->n_found && WORK_GROW(s->work, copy, s->n_found, cap) == 0) {
+        free(copy);
+        copy = NULL;
+        qsort(s->found, s->n_found, sizeof *s->found, by_place);
+    }
+    work_free(s->work, copy, cap, sizeof *copy);
 }
 
 void specials_split(const struct tokenizer *t, struct view text, const struct token_span *spans,
-                    size_t n_spans, struct fragments *ret)
+                    size_t n_spans, struct work *w, struct fragments *ret)
 {
-    struct search s = {.t = t, .text = text};
+    struct search s = {.t = t, .work = w, .text = text};
     size_t at = 0;
 
-    for (size_t first = 0; first < t->n_special_lens; first += LENS_A_PASS) {
-        s.n_places = 0;
-        for (size_t i = 0; i < n_spans; i++)
-            find_places(&s, &spans[i], first);
-        if (!s.n_places)
-            continue;
-        if (!s.taken)
-            s.taken = xcalloc(text.len, 1);
-        take_places(&s, first);
-    }
-    if (s.n_found)
-        qsort(s.found, s.n_found, sizeof *s.found, by_place);
+    find_all(&s, spans, n_spans);
+    sort_found(&s);
     for (size_t i = 0; i < s.n_found; i++) {
         if (at < s.found[i].from)
-            add_fragment(ret, at, s.found[i].from, -1);
-        add_fragment(ret, s.found[i].from, s.found[i].to, s.found[i].id);
+            add_fragment(w, ret, at, s.found[i].from, -1);
+        add_fragment(w, ret, s.found[i].from, s.found[i].to, s.found[i].id);
         at = s.found[i].to;
     }
     if (at < text.len)
-        add_fragment(ret, at, text.len, -1);
-    free(s.taken);
-    free(s.places);
-    free(s.found);
+        add_fragment(w, ret, at, text.len, -1);
+    work_free(w, s.taken, s.cap_taken, 1);
+    work_free(w, s.places, s.cap_places, sizeof *s.places);
+    work_free(w, s.found, s.cap_found, sizeof *s.found);
 }

@@ -1,5 +1,4 @@
 /* SentencePiece's byte-pair encoding by score, with bytes for what has no token; see tokenizer_priv.h. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/alloc.h"
@@ -78,10 +77,14 @@ static uint32_t char_len(const char *p, size_t left)
     return (uint32_t)MIN(len, left);
 }
 
-static void escape_spaces(struct view text, bool prefix, struct str *out)
+static void escape_spaces(struct view text, bool prefix, struct work *w, struct str *out)
 {
-    size_t from = 0;
+    size_t from = 0, spaces = prefix;
 
+    for (size_t i = 0; i < text.len; i++)
+        spaces += text.p[i] == ' ';
+    if (work_text(w, out, text.len + spaces * strlen(SPACE)) < 0)
+        return;
     if (prefix)
         str_adds(out, SPACE);
     for (size_t i = 0; i < text.len; i++) {
@@ -94,65 +97,81 @@ static void escape_spaces(struct view text, bool prefix, struct str *out)
     str_add(out, text.p + from, text.len - from);
 }
 
-static int emit(const struct tokenizer *t, const char *text, const struct symbol *s,
-                struct token_list *out, struct err *err)
+static void emit(const struct tokenizer *t, const char *text, const struct symbol *s,
+                 struct work *w)
 {
     int32_t id = s->id >= 0 ? s->id : tokenizer_find(t, (struct view){text + s->at, s->len});
 
     if (id >= 0) {
-        token_list_add(out, id);
-        return 0;
+        work_add(w, id);
+        return;
     }
-    for (uint32_t i = 0; i < s->len; i++) {
+    for (uint32_t i = 0; i < s->len && !w->failed; i++) {
         unsigned char byte = (unsigned char)text[s->at + i];
 
         id = t->byte_token[byte] >= 0 ? t->byte_token[byte] : t->unk;
-        if (id < 0)
-            return err_set(err, ERR_UNPROCESSABLE,
-                           "the vocabulary has no token for the byte 0x%02x and no unknown token",
-                           byte);
-        token_list_add(out, id);
+        if (id >= 0)
+            work_add(w, id);
+        else
+            w->failed = err_set(w->err, ERR_UNPROCESSABLE,
+                                "the vocabulary has no token for the byte 0x%02x and no unknown "
+                                "token",
+                                byte);
     }
-    return 0;
 }
 
-/* Adds the symbols from byte at on, up to the end of the word there when words are joined one by one. */
-static size_t add_symbols(const struct joining *j, struct view text, size_t at, struct merge *m)
+/*
+ * The end of what is joined from byte at on: of the word there when words are joined one by one.
+ * *ret_n: how many symbols it has.
+ */
+static size_t find_end(const struct tokenizer *t, struct view text, size_t at, size_t *ret_n)
 {
     bool word = false;
 
-    while (at < text.len) {
+    for (*ret_n = 0; at < text.len; ++*ret_n) {
         uint32_t len = char_len(text.p + at, text.len - at);
         bool space = len == strlen(SPACE) && !memcmp(text.p + at, SPACE, len);
 
-        if (space && word && j->t->words_apart)
+        if (space && word && t->words_apart)
             break;
         word = !space;
-        merge_add(m, (uint32_t)at, len, -1);
         at += len;
     }
     return at;
 }
 
-int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
-               struct token_list *out, struct err *err)
+/* Joins text[from, to), which has n symbols. */
+static void join_part(const struct joining *j, size_t from, size_t to, size_t n, struct merge *m)
+{
+    if (merge_start(m, n) < 0)
+        return;
+    while (from < to) {
+        uint32_t len = char_len(j->text + from, to - from);
+
+        merge_add(m, (uint32_t)from, len, -1);
+        from += len;
+    }
+    if (merge_run(m, join, j) < 0)
+        return;
+    for (size_t i = 0; i < m->n; i++)
+        if (m->symbols[i].len)
+            emit(j->t, j->text, &m->symbols[i], m->work);
+}
+
+void spm_encode(const struct tokenizer *t, struct view text, bool after_special, struct work *w)
 {
     struct str escaped = {0};
-    struct merge m = {0};
+    struct merge m = {.work = w};
     struct joining j = {.t = t};
-    int r = 0;
 
-    escape_spaces(text, t->add_space_prefix && after_special, &escaped);
+    escape_spaces(text, t->add_space_prefix && after_special, w, &escaped);
     j.text = str_text(&escaped);
-    for (size_t at = 0; at < escaped.len && r == 0;) {
-        merge_start(&m);
-        at = add_symbols(&j, view_of_str(&escaped), at, &m);
-        merge_run(&m, join, &j);
-        for (size_t i = 0; i < m.n && r == 0; i++)
-            if (m.symbols[i].len)
-                r = emit(t, j.text, &m.symbols[i], out, err);
+    for (size_t at = 0; at < escaped.len && !w->failed;) {
+        size_t n, to = find_end(t, view_of_str(&escaped), at, &n);
+
+        join_part(&j, at, to, n, &m);
+        at = to;
     }
     merge_clear(&m);
-    str_clear(&escaped);
-    return r;
+    work_text_free(w, &escaped);
 }

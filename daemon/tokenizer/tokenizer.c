@@ -12,12 +12,6 @@ void token_list_clear(struct token_list *l)
     *l = (struct token_list){0};
 }
 
-void token_list_add(struct token_list *l, int32_t id)
-{
-    ARRAY_GROW(l->ids, l->n + 1, l->cap);
-    l->ids[l->n++] = id;
-}
-
 /* How much of a name from the file a message can carry: it may be anything. */
 static int printable(struct view v)
 {
@@ -244,16 +238,36 @@ size_t tokenizer_memory_bytes(const struct tokenizer *t)
            (t->specials.n + 1) * (sizeof *t->specials.ids + sizeof *t->special_lens);
 }
 
-static int encode_fragment(const struct tokenizer *t, struct view text, bool after_special,
-                           struct token_list *out, struct err *err)
+static void encode_fragment(const struct tokenizer *t, struct view text, bool after_special,
+                            struct work *w)
 {
     switch (t->kind) {
-    case KIND_SPM: return spm_encode(t, text, after_special, out, err);
-    case KIND_BPE: return bpe_encode(t, text, out, err);
-    case KIND_UGM: return ugm_encode(t, text, out, err);
-    case KIND_RWKV: rwkv_encode(t, text, out); return 0;
-    default: wpm_encode(t, text, out); return 0;
+    case KIND_SPM: spm_encode(t, text, after_special, w); break;
+    case KIND_BPE: bpe_encode(t, text, w); break;
+    case KIND_UGM: ugm_encode(t, text, w); break;
+    case KIND_RWKV: rwkv_encode(t, text, w); break;
+    default: wpm_encode(t, text, w); break;
     }
+}
+
+/* A white space that belongs to the special token beside it is in no token's text. */
+static bool strips_spaces(const struct tokenizer *t)
+{
+    for (size_t i = 0; i < t->specials.n; i++)
+        if (t->attrs[t->specials.ids[i]] & (ATTR_LSTRIP | ATTR_RSTRIP))
+            return true;
+    return false;
+}
+
+size_t tokenizer_least_ids(const struct tokenizer *t, size_t bytes)
+{
+    /* WordPiece drops characters, and a unigram model's table and its unknown token shrink a text. */
+    bool all = t->kind == KIND_SPM || (t->kind == KIND_BPE && bpe_has_all_bytes(t)) ||
+               (t->kind == KIND_RWKV && rwkv_has_all_bytes(t));
+
+    if (!all || !t->max_token_len || strips_spaces(t))
+        return 0;
+    return bytes / t->max_token_len + (bytes % t->max_token_len > 0);
 }
 
 /* The token that add_special puts at the end, or -1. */
@@ -277,36 +291,51 @@ static bool spans_cover(const struct token_span *spans, size_t n, size_t len)
     return at == len;
 }
 
-int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
-                           const struct token_span *spans, size_t n_spans, bool add_special,
-                           struct token_list *out, struct err *err)
+static void encode(const struct tokenizer *t, struct view text, const struct token_span *spans,
+                   size_t n_spans, bool add_special, struct work *w)
 {
     struct fragments f = {0};
     bool after_special = true; /* the start of the text counts as one */
-    int r = 0;
+
+    if (add_special && t->add_bos)
+        work_add(w, t->bos);
+    specials_split(t, text, spans, n_spans, w, &f);
+    for (size_t i = 0; !w->failed && i < f.n; i++) {
+        const struct fragment *part = &f.list[i];
+
+        if (part->id >= 0)
+            work_add(w, part->id);
+        else
+            encode_fragment(t, view_sub(text, part->from, part->to - part->from), after_special, w);
+        after_special = part->id >= 0;
+        work_step(w);
+    }
+    if (add_special && last_special(t) >= 0)
+        work_add(w, last_special(t));
+    work_free(w, f.list, f.cap, sizeof *f.list);
+}
+
+int tokenizer_encode_within(const struct tokenizer *t, struct view text,
+                            const struct token_span *spans, size_t n_spans, bool add_special,
+                            const struct token_room *room, struct token_list *out, struct err *err)
+{
+    struct work w = {.room = room, .out = out, .err = err};
 
     if (text.len > TOKENIZER_TEXT_MAX)
         return err_set(err, ERR_TOO_LARGE, "a text of %zu bytes is too long to be tokenized",
                        text.len);
     if (!spans_cover(spans, n_spans, text.len))
         return err_set(err, ERR_INTERNAL, "the spans of a text do not cover it");
-    if (add_special && t->add_bos)
-        token_list_add(out, t->bos);
-    specials_split(t, text, spans, n_spans, &f);
-    for (size_t i = 0; r == 0 && i < f.n; i++) {
-        const struct fragment *part = &f.list[i];
+    encode(t, text, spans, n_spans, add_special, &w);
+    work_end(&w);
+    return w.failed;
+}
 
-        if (part->id >= 0)
-            token_list_add(out, part->id);
-        else
-            r = encode_fragment(t, view_sub(text, part->from, part->to - part->from), after_special,
-                                out, err);
-        after_special = part->id >= 0;
-    }
-    if (r == 0 && add_special && last_special(t) >= 0)
-        token_list_add(out, last_special(t));
-    free(f.list);
-    return r;
+int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
+                           const struct token_span *spans, size_t n_spans, bool add_special,
+                           struct token_list *out, struct err *err)
+{
+    return tokenizer_encode_within(t, text, spans, n_spans, add_special, NULL, out, err);
 }
 
 int tokenizer_encode(const struct tokenizer *t, struct view text, bool add_special,

@@ -80,11 +80,39 @@ int tokenizer_encode_spans(const struct tokenizer *t, struct view text,
                            const struct token_span *spans, size_t n_spans, bool add_special,
                            struct token_list *out, struct err *err);
 
+/*
+ * Whom an encoding asks before it takes memory that grows with the text, and whom it tells now and
+ * then that it goes on: a text of megabytes takes seconds.  Less than 0 from either ends it, with
+ * that error.  When it returns, what was asked for and not given back is what out->ids holds, also
+ * after an error; out is empty before.
+ */
+struct token_room {
+    int (*reserve)(void *arg, size_t bytes, struct err *err);
+    void (*release)(void *arg, size_t bytes);
+    int (*tick)(void *arg, struct err *err); /* NULL: nobody is told */
+    void *arg;
+};
+
+/* room: NULL: nobody is asked. */
+int tokenizer_encode_within(const struct tokenizer *t, struct view text,
+                            const struct token_span *spans, size_t n_spans, bool add_special,
+                            const struct token_room *room, struct token_list *out, struct err *err);
+/*
+ * How many ids a text of so many bytes has at least, told without a look at it; 0 where the
+ * vocabulary leaves parts of a text out, or makes one token of any number of them.
+ */
+size_t tokenizer_least_ids(const struct tokenizer *t, size_t bytes);
+
 /* Appends the bytes of one token in the middle of a text; control tokens are nothing unless show_special. */
 void tokenizer_piece(const struct tokenizer *t, int32_t id, bool show_special, struct str *out);
-/* Whole list; remove_special drops the bos/eos that add_special had put. Handles the first-space rule. */
+/*
+ * Whole list; remove_special drops the bos/eos that add_special had put. Handles the first-space rule.
+ * out grows once, by no more than tokenizer_decode_bytes().
+ */
 void tokenizer_decode(const struct tokenizer *t, const int32_t *ids, size_t n, bool remove_special,
                       bool show_special, struct str *out);
+size_t tokenizer_decode_bytes(const struct tokenizer *t, const int32_t *ids, size_t n,
+                              bool show_special);
 
 /*
  * A stream of ids to whole UTF-8: holds back incomplete sequences (they come

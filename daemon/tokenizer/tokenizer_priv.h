@@ -137,7 +137,33 @@ struct tokenizer {
     double unk_score;
 };
 
-void token_list_add(struct token_list *l, int32_t id);
+/*
+ * One encoding: where its ids go, and who is asked before it takes memory (work.c).  The first
+ * failure stays: nothing is taken after it, and loops end when they see it.
+ */
+struct work {
+    const struct token_room *room; /* NULL: nobody is asked */
+    struct token_list *out;
+    struct err *err;
+    int failed;         /* 0, or what ended it */
+    size_t asked, used; /* bytes of the room */
+    unsigned steps;
+};
+
+/* Room for `need` elements in an array that work_free() takes; below 0: refused, and nothing has changed. */
+#define WORK_GROW(w, p, need, cap)                                                                 \
+    ((size_t)(need) <= (cap)                                                                       \
+         ? (w)->failed                                                                             \
+         : ((p) = work_grow((w), (p), (need), &(cap), sizeof *(p)), (w)->failed))
+void *work_grow(struct work *w, void *p, size_t need, size_t *cap, size_t elem_bytes);
+void work_free(struct work *w, void *p, size_t cap, size_t elem_bytes);
+/* So many bytes more can be added to s before it grows. */
+int work_text(struct work *w, struct str *s, size_t more);
+void work_text_free(struct work *w, struct str *s);
+/* One small step is done; below 0: no further. */
+int work_step(struct work *w);
+void work_add(struct work *w, int32_t id);
+void work_end(struct work *w); /* out holds its ids, and the rest of the room goes back */
 
 /* vocab.c */
 int vocab_read(struct tokenizer *t, const struct gguf *g, struct err *err);
@@ -150,8 +176,9 @@ int vocab_hex_digit(char c); /* -1: none */
 /* bpe.c */
 int bpe_read(struct tokenizer *t, const struct gguf *g, struct err *err);
 size_t bpe_merges_bytes(size_t n); /* of the table of so many merges */
-int bpe_encode(const struct tokenizer *t, struct view text, struct token_list *out,
-               struct err *err);
+void bpe_encode(const struct tokenizer *t, struct view text, struct work *w);
+/* Is there a token for every byte, so that none is left out? */
+bool bpe_has_all_bytes(const struct tokenizer *t);
 /* The character that stands for a byte in a byte-level vocabulary, and back (-1: none). */
 unsigned bpe_char_of_byte(unsigned byte);
 int bpe_byte_of_char(unsigned cp);
@@ -159,22 +186,22 @@ int bpe_byte_of_char(unsigned cp);
 /* spm.c */
 void spm_read(struct tokenizer *t);
 /* after_special: the text begins a stretch that gets the prefix space. */
-int spm_encode(const struct tokenizer *t, struct view text, bool after_special,
-               struct token_list *out, struct err *err);
+void spm_encode(const struct tokenizer *t, struct view text, bool after_special, struct work *w);
 
 /* wpm.c */
 int wpm_read(struct tokenizer *t, const struct gguf *g, struct err *err);
-void wpm_encode(const struct tokenizer *t, struct view text, struct token_list *out);
+void wpm_encode(const struct tokenizer *t, struct view text, struct work *w);
 
 /* ugm.c */
 int ugm_read(struct tokenizer *t, const struct gguf *g, struct err *err);
-int ugm_encode(const struct tokenizer *t, struct view text, struct token_list *out,
-               struct err *err);
+void ugm_encode(const struct tokenizer *t, struct view text, struct work *w);
 
 /* rwkv.c: the bytes that a token of the file stands for; false when one of its escapes is none. */
 bool rwkv_unescape(struct view text, struct str *out);
 int rwkv_read(struct tokenizer *t, struct err *err);
-void rwkv_encode(const struct tokenizer *t, struct view text, struct token_list *out);
+void rwkv_encode(const struct tokenizer *t, struct view text, struct work *w);
+/* Is there a token for every byte, so that none is left out? */
+bool rwkv_has_all_bytes(const struct tokenizer *t);
 
 /* charsmap.c: SentencePiece's table of replacements, as it is in the file */
 int charsmap_create(const struct gguf_value *v, struct charsmap **ret, struct err *err);
@@ -216,9 +243,9 @@ struct word_ends {
     size_t n, cap;
 };
 
-/* text is valid UTF-8 of at most 2^32 - 1 bytes. */
-int pretoken_split(const struct pretoken *p, struct view text, struct word_ends *ret,
-                   struct err *err);
+/* text is valid UTF-8 of at most 2^32 - 1 bytes; ret is {0}, and work_free() takes its ends. */
+int pretoken_split(const struct pretoken *p, struct view text, struct work *w,
+                   struct word_ends *ret);
 
 /* special.c */
 struct fragment {
@@ -233,4 +260,4 @@ struct fragments {
 
 void specials_build(struct tokenizer *t);
 void specials_split(const struct tokenizer *t, struct view text, const struct token_span *spans,
-                    size_t n_spans, struct fragments *ret);
+                    size_t n_spans, struct work *w, struct fragments *ret);

@@ -1,6 +1,5 @@
 /* SentencePiece's unigram model: the cut of a text whose tokens have the highest sum of scores. */
 #include <float.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/alloc.h"
@@ -43,12 +42,16 @@ int ugm_read(struct tokenizer *t, const struct gguf *g, struct err *err)
 /* What a text is on the way to its normal form. */
 struct normal {
     const struct tokenizer *t;
+    struct work *work;
     struct str text;
     bool in_word, prefixed;
 };
 
 static void add_normal(struct normal *n, struct view bytes)
 {
+    /* A byte may be a space, which is three, or begin a word, which has one before it. */
+    if (work_text(n->work, &n->text, 4 * bytes.len) < 0)
+        return;
     for (size_t i = 0; i < bytes.len; i++) {
         if (bytes.p[i] == ' ') {
             n->in_word = false;
@@ -67,19 +70,16 @@ static void add_normal(struct normal *n, struct view bytes)
     }
 }
 
-static int normalise(struct normal *n, struct view text, struct err *err)
+static void normalise(struct normal *n, struct view text)
 {
-    for (size_t at = 0; at < text.len;) {
+    for (size_t at = 0; at < text.len && work_step(n->work) == 0;) {
         struct view rest = view_sub(text, at, text.len), as = {0};
         size_t len = 0;
         unsigned cp;
 
-        if (n->t->charsmap) {
-            int r = charsmap_find(n->t->charsmap, rest, &len, &as, err);
-
-            if (r < 0)
-                return r;
-        }
+        if (n->t->charsmap &&
+            (n->work->failed = charsmap_find(n->t->charsmap, rest, &len, &as, n->work->err)) < 0)
+            return;
         if (!len) {
             len = utf8_decode(rest.p, rest.len, &cp);
             as = len ? view_sub(rest, 0, len) : VIEW("\xef\xbf\xbd");
@@ -88,7 +88,6 @@ static int normalise(struct normal *n, struct view text, struct err *err)
         add_normal(n, as);
         at += len;
     }
-    return 0;
 }
 
 static size_t char_len(unsigned char c)
@@ -125,9 +124,9 @@ static void offer_from(const struct tokenizer *t, struct view text, struct best 
 }
 
 /* Tokens from the end to the start, several unknown ones in a row as one; then turned round. */
-static void emit(const struct tokenizer *t, const struct best *best, size_t end,
-                 struct token_list *out)
+static void emit(const struct tokenizer *t, const struct best *best, size_t end, struct work *w)
 {
+    struct token_list *out = w->out;
     size_t first = out->n;
     bool was_unknown = false;
 
@@ -135,7 +134,7 @@ static void emit(const struct tokenizer *t, const struct best *best, size_t end,
         bool unknown = best[at].id == t->unk;
 
         if (!unknown || !was_unknown)
-            token_list_add(out, best[at].id);
+            work_add(w, best[at].id);
         was_unknown = unknown;
     }
     for (size_t i = first, k = out->n; i + 1 < k; i++, k--) {
@@ -146,28 +145,28 @@ static void emit(const struct tokenizer *t, const struct best *best, size_t end,
     }
 }
 
-int ugm_encode(const struct tokenizer *t, struct view text, struct token_list *out, struct err *err)
+void ugm_encode(const struct tokenizer *t, struct view text, struct work *w)
 {
-    struct normal n = {.t = t};
+    struct normal n = {.t = t, .work = w};
     struct best *best = NULL;
+    size_t cap = 0;
     struct view v;
-    int r = normalise(&n, text, err);
 
-    if (r < 0 || n.text.len == 0)
-        goto out;
+    normalise(&n, text);
     v = view_of_str(&n.text);
-    best = xreallocarray(NULL, v.len + 1, sizeof *best);
+    if (w->failed || v.len == 0 || WORK_GROW(w, best, v.len + 1, cap) < 0)
+        goto out;
     for (size_t i = 0; i <= v.len; i++)
         best[i] = (struct best){t->unk, 0, i ? -DBL_MAX : 0};
-    for (size_t at = 0; at < v.len;) {
+    for (size_t at = 0; at < v.len && work_step(w) == 0;) {
         size_t len = MIN(char_len((unsigned char)v.p[at]), v.len - at);
 
         offer_from(t, v, best, at, len);
         at += len;
     }
-    emit(t, best, v.len, out);
+    if (!w->failed)
+        emit(t, best, v.len, w);
 out:
-    free(best);
-    str_clear(&n.text);
-    return r;
+    work_free(w, best, cap, sizeof *best);
+    work_text_free(w, &n.text);
 }

@@ -74,9 +74,9 @@ static unsigned base_of(unsigned cp)
     return n > 0 ? (unsigned)parts[0] : cp;
 }
 
-static void emit_word(const struct tokenizer *t, struct str *word, struct token_list *out)
+static void emit_word(const struct tokenizer *t, struct str *word, struct work *w)
 {
-    size_t before = out->n;
+    size_t before = w->out->n;
 
     if (word->len <= strlen("▁"))
         return;
@@ -91,18 +91,17 @@ static void emit_word(const struct tokenizer *t, struct str *word, struct token_
         }
         if (id < 0) {
             /* A word with a part that is no token is unknown as a whole. */
-            out->n = before;
-            token_list_add(out, t->unk);
+            w->out->n = before;
+            work_add(w, t->unk);
             break;
         }
-        token_list_add(out, id);
+        work_add(w, id);
         at += len;
     }
     str_truncate(word, strlen("▁"));
 }
 
-static void add_char(const struct tokenizer *t, unsigned cp, struct str *word,
-                     struct token_list *out)
+static void add_char(const struct tokenizer *t, unsigned cp, struct str *word, struct work *w)
 {
     utf8proc_category_t c;
 
@@ -110,7 +109,7 @@ static void add_char(const struct tokenizer *t, unsigned cp, struct str *word,
         cp = base_of(cp);
     c = utf8proc_category((utf8proc_int32_t)cp);
     if (is_white(cp)) {
-        emit_word(t, word, out);
+        emit_word(t, word, w);
         return;
     }
     if (cp == 0 || cp == UTF8_REPLACEMENT || is_control(c) || (t->strip_accents && is_mark(c)))
@@ -119,23 +118,26 @@ static void add_char(const struct tokenizer *t, unsigned cp, struct str *word,
         str_add_utf8(word, t->lowercase ? (unsigned)utf8proc_tolower((utf8proc_int32_t)cp) : cp);
         return;
     }
-    emit_word(t, word, out);
+    emit_word(t, word, w);
     str_add_utf8(word, t->lowercase ? (unsigned)utf8proc_tolower((utf8proc_int32_t)cp) : cp);
-    emit_word(t, word, out);
+    emit_word(t, word, w);
 }
 
-void wpm_encode(const struct tokenizer *t, struct view text, struct token_list *out)
+void wpm_encode(const struct tokenizer *t, struct view text, struct work *w)
 {
     struct str word = {0}; /* always begins with the mark of a word's start */
 
-    str_adds(&word, "▁");
-    for (size_t at = 0; at < text.len;) {
+    if (work_text(w, &word, strlen("▁")) == 0)
+        str_adds(&word, "▁");
+    /* Of a character there come four bytes at most. */
+    for (size_t at = 0; at < text.len && work_text(w, &word, 4) == 0 && work_step(w) == 0;) {
         unsigned cp;
         size_t len = utf8_decode(text.p + at, text.len - at, &cp);
 
-        add_char(t, cp, &word, out);
+        add_char(t, cp, &word, w);
         at += MAX(len, (size_t)1);
     }
-    emit_word(t, &word, out);
-    str_clear(&word);
+    if (!w->failed)
+        emit_word(t, &word, w);
+    work_text_free(w, &word);
 }

@@ -34,10 +34,11 @@ static json_t *split(const struct pretoken *p, struct view text)
 {
     struct word_ends w = {0};
     struct err err = {0};
+    struct work work = {.err = &err};
     json_t *words = json_array();
     size_t from = 0;
 
-    ck_assert_msg(pretoken_split(p, text, &w, &err) == 0, "%s", err.text);
+    ck_assert_msg(pretoken_split(p, text, &work, &w) == 0, "%s", err.text);
     for (size_t i = 0; i < w.n; i++) {
         json_array_append_new(words, json_stringn(text.p + from, w.ends[i] - from));
         from = w.ends[i];
@@ -129,8 +130,9 @@ START_TEST(no_long_text_fails_or_takes_long)
         char *text = repeat(units[i], 100000), *with_end = xasprintf("%sx", text);
         struct word_ends w = {0};
         struct err err = {0};
+        struct work work = {.err = &err};
 
-        ck_assert_msg(pretoken_split(p, view_of(with_end), &w, &err) == 0, "%s", err.text);
+        ck_assert_msg(pretoken_split(p, view_of(with_end), &work, &w) == 0, "%s", err.text);
         ck_assert_uint_eq(w.ends[w.n - 1], strlen(with_end));
         free(w.ends);
         free(with_end);
@@ -147,8 +149,9 @@ START_TEST(words_end_between_characters_in_rising_order)
         "aé\xe6\x97\xa5 12345\xd9\xa3\xd9\xa4 \xc2\xa0\xe2\x80\x8d\xf0\x9f\x98\x80\n\0'S \xcd\xb8");
     struct word_ends w = {0};
     struct err err = {0};
+    struct work work = {.err = &err};
 
-    ck_assert_int_eq(pretoken_split(p, text, &w, &err), 0);
+    ck_assert_int_eq(pretoken_split(p, text, &work, &w), 0);
     for (size_t i = 0; i < w.n; i++) {
         ck_assert_uint_gt(w.ends[i], i ? w.ends[i - 1] : 0);
         ck_assert(w.ends[i] == text.len || ((unsigned char)text.p[w.ends[i]] & 0xc0) != 0x80);
@@ -156,7 +159,7 @@ START_TEST(words_end_between_characters_in_rising_order)
     ck_assert_uint_eq(w.ends[w.n - 1], text.len);
     free(w.ends);
     w = (struct word_ends){0};
-    ck_assert_int_eq(pretoken_split(p, VIEW(""), &w, &err), 0);
+    ck_assert_int_eq(pretoken_split(p, VIEW(""), &work, &w), 0);
     ck_assert_uint_eq(w.n, 0);
     free(w.ends);
     ck_assert_uint_gt(pretoken_bytes(p), 100);

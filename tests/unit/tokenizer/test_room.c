@@ -156,11 +156,241 @@ START_TEST(a_hostile_vocabulary_takes_no_more_than_was_asked_for)
 }
 END_TEST
 
+/* -- encoding ------------------------------------------------------------------------------------- */
+
+#define TEXT ((size_t)1 << 20)
+
+static void letters_join(struct gguf_writer *w, const char *pre)
+{
+    const struct token more[] = {{"aa", 0, 0}, {"aaaa", 0, 0}, {"<x>", 0, TOKEN_USER_DEFINED}};
+
+    write_bpe(w, pre, more, ARRAY_LEN(more), (const char *const[]){"a a", "aa aa"}, 2);
+}
+
+static void bpe(struct gguf_writer *w)
+{
+    letters_join(w, "gpt-2");
+}
+
+/* Looks for a word as a whole before it joins anything; its longest token is as long as the text. */
+static void bpe_of_long_tokens(struct gguf_writer *w)
+{
+    char *text = letters('b', TEXT);
+
+    write_bpe(w, "llama3", (const struct token[]){{text, 0, 0}, {"aa", 0, 0}}, 2,
+              (const char *const[]){"a a"}, 1);
+    free(text);
+}
+
+static void bpe_of_characters(struct gguf_writer *w)
+{
+    const struct token tokens[] = {
+        {"a", 0, 0}, {"aa", 0, 0}, {"\xe2\x96\x81", 0, 0}, {"<x>", 0, TOKEN_USER_DEFINED}};
+
+    write_tokens(w, "gemma4", tokens, ARRAY_LEN(tokens));
+    gguf_writer_strings(w, "tokenizer.ggml.merges", (const char *const[]){"a a"}, 1);
+}
+
+static void spm(struct gguf_writer *w)
+{
+    const struct token more[] = {
+        {"aa", -1, 0}, {"aaaa", -2, 0}, {"a\xe2\x96\x81", -3, 0}, {"<x>", 0, TOKEN_USER_DEFINED}};
+
+    write_spm(w, more, ARRAY_LEN(more));
+}
+
+static void ugm(struct gguf_writer *w)
+{
+    const struct token tokens[] = {{"<pad>", 0, TOKEN_CONTROL},
+                                   {"</s>", 0, TOKEN_CONTROL},
+                                   {"<unk>", 0, TOKEN_UNKNOWN},
+                                   {"a", -1, 0},
+                                   {"<x>", 0, TOKEN_USER_DEFINED}};
+
+    write_tokens(w, "t5", tokens, ARRAY_LEN(tokens));
+}
+
+static void wpm(struct gguf_writer *w)
+{
+    const struct token tokens[] = {{"[UNK]", 0, TOKEN_UNKNOWN},
+                                   {"\xe2\x96\x81"
+                                    "a",
+                                    0, 0},
+                                   {"a", 0, 0},
+                                   {"<x>", 0, TOKEN_USER_DEFINED}};
+
+    write_tokens(w, "bert", tokens, ARRAY_LEN(tokens));
+    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", 0);
+}
+
+static void rwkv(struct gguf_writer *w)
+{
+    const struct token tokens[] = {
+        {"<unk>", 0, TOKEN_UNKNOWN}, {"a", 0, 0}, {"aa", 0, 0}, {"<x>", 0, TOKEN_USER_DEFINED}};
+
+    write_tokens(w, "rwkv", tokens, ARRAY_LEN(tokens));
+    gguf_writer_u32(w, "tokenizer.ggml.unknown_token_id", 0);
+}
+
+static void (*const vocabularies[])(struct gguf_writer *w) = {
+    bpe, bpe_of_long_tokens, bpe_of_characters, spm, ugm, wpm, rwkv};
+
+/* Nothing but one word, nothing but words, special tokens, spaces, bytes that are no text. */
+static const char *const parts[] = {"a", "a ", "<x>", "<x> a", " ", "\xff", "\xe2\x96\x81"};
+
+struct book {
+    struct heap_book heap;
+    size_t peak, ticks;
+    long left; /* how often more is given, or told; < 0: always */
+};
+
+static int left_off(struct book *b, struct err *err)
+{
+    if (b->left < 0 || b->left-- > 0)
+        return 0;
+    return err_set(err, ERR_NOMEM, "no more");
+}
+
+static int ask(void *arg, size_t bytes, struct err *err)
+{
+    struct book *b = arg;
+    int r = left_off(b, err);
+
+    if (r < 0)
+        return r;
+    heap_ask(&b->heap, bytes, err);
+    b->peak = MAX(b->peak, b->heap.asked);
+    return 0;
+}
+
+static void back(void *arg, size_t bytes)
+{
+    struct book *b = arg;
+
+    heap_look(&b->heap);
+    ck_assert_uint_le(bytes, b->heap.asked);
+    b->heap.asked -= bytes;
+}
+
+static int tick(void *arg, struct err *err)
+{
+    struct book *b = arg;
+
+    heap_look(&b->heap);
+    b->ticks++;
+    return left_off(b, err);
+}
+
+static int encode_by(const struct tokenizer *t, const char *text, struct book *b,
+                     struct token_list *ids, struct err *err)
+{
+    const struct token_room room = {ask, back, tick, b};
+    const struct token_span all = {0, strlen(text), true};
+
+    return tokenizer_encode_within(t, view_of(text), &all, 1, true, &room, ids, err);
+}
+
+START_TEST(a_long_text_takes_no_more_than_was_asked_for_while_it_is_encoded)
+{
+    struct gguf_writer w = {0};
+    struct tokenizer *t;
+
+    if (!heap_counts())
+        return;
+    vocabularies[_i](&w);
+    t = make_tokenizer(&w);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        char *text = repeat(parts[i], TEXT / strlen(parts[i]));
+        struct token_list ids = {0}, plain = {0};
+        struct book b = {.left = -1};
+        struct err err = {0};
+
+        ck_assert_int_eq(tokenizer_encode(t, view_of(text), true, true, &plain, &err), 0);
+        b.heap.before = heap_used();
+        ck_assert_msg(encode_by(t, text, &b, &ids, &err) == 0, "%s", err.text);
+        heap_look(&b.heap);
+        ck_assert_msg(b.heap.over <= HEAP_ALLOW, "'%s': %zu bytes more than were asked for",
+                      parts[i], b.heap.over);
+        /* What is left is what the ids hold, and they are the same. */
+        ck_assert_uint_eq(b.heap.asked, ids.cap * sizeof *ids.ids);
+        ck_assert_uint_le(ids.cap, ids.n + 1);
+        ck_assert_uint_gt(b.ticks, 10);
+        ck_assert_uint_eq(ids.n, plain.n);
+        ck_assert_mem_eq(ids.ids, plain.ids, ids.n * sizeof *ids.ids);
+        token_list_clear(&plain);
+        token_list_clear(&ids);
+        free(text);
+    }
+    tokenizer_destroy(t);
+}
+END_TEST
+
+/* Of what it asks for, and is told, nothing is left where any of it is refused. */
+START_TEST(an_encoding_ends_wherever_room_is_refused_or_a_tick_says_so)
+{
+    struct gguf_writer w = {0};
+    struct tokenizer *t;
+
+    vocabularies[_i](&w);
+    t = make_tokenizer(&w);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        char *text = repeat(parts[i], 40000);
+        long n = 0;
+
+        for (int r = -1; r < 0; n++) {
+            struct token_list ids = {0};
+            struct book b = {.left = n};
+            struct err err = {0};
+
+            r = encode_by(t, text, &b, &ids, &err);
+            ck_assert(r == 0 || r == -ERR_NOMEM);
+            ck_assert_uint_eq(b.heap.asked, ids.cap * sizeof *ids.ids);
+            token_list_clear(&ids);
+        }
+        ck_assert_int_gt(n, 3);
+        free(text);
+    }
+    tokenizer_destroy(t);
+}
+END_TEST
+
+START_TEST(a_text_has_at_least_the_ids_that_are_told)
+{
+    struct gguf_writer w = {0};
+    struct tokenizer *t;
+
+    vocabularies[_i](&w);
+    t = make_tokenizer(&w);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        char *text = repeat(parts[i], 5000);
+        struct token_list ids = {0};
+        struct err err = {0};
+
+        ck_assert_int_eq(tokenizer_encode(t, view_of(text), false, true, &ids, &err), 0);
+        ck_assert_uint_le(tokenizer_least_ids(t, strlen(text)), ids.n);
+        token_list_clear(&ids);
+        free(text);
+    }
+    tokenizer_destroy(t);
+    letters_join(&w, "gpt-2");
+    t = make_tokenizer(&w);
+    ck_assert_uint_eq(tokenizer_least_ids(t, 0), 0);
+    ck_assert_uint_eq(tokenizer_least_ids(t, 4), 1);
+    ck_assert_uint_eq(tokenizer_least_ids(t, 4001), 1001);
+    tokenizer_destroy(t);
+}
+END_TEST
+
 TCase *tcase_tokenizer_room(void)
 {
     TCase *tc = tcase_create("room");
 
     tcase_add_loop_test(tc, a_hostile_vocabulary_takes_no_more_than_was_asked_for, 0,
                         ARRAY_LEN(hostile));
+    tcase_add_loop_test(tc, a_long_text_takes_no_more_than_was_asked_for_while_it_is_encoded, 0,
+                        ARRAY_LEN(vocabularies));
+    tcase_add_loop_test(tc, an_encoding_ends_wherever_room_is_refused_or_a_tick_says_so, 0,
+                        ARRAY_LEN(vocabularies));
+    tcase_add_loop_test(tc, a_text_has_at_least_the_ids_that_are_told, 0, ARRAY_LEN(vocabularies));
     return tc;
 }

@@ -73,14 +73,15 @@ static bool up_to(const void *arg, const struct symbol *l, const struct symbol *
 
 START_TEST(pairs_that_have_changed_are_forgotten)
 {
-    struct merge m = {0};
+    struct work work = {0};
+    struct merge m = {.work = &work};
     uint32_t most = 3, total = 0, at = 0;
 
     for (int round = 0; round < 2; round++) {
-        merge_start(&m);
+        ck_assert_int_eq(merge_start(&m, 10), 0);
         for (uint32_t i = 0; i < 10; i++)
             merge_add(&m, i, 1, 1);
-        merge_run(&m, up_to, &most);
+        ck_assert_int_eq(merge_run(&m, up_to, &most), 0);
         total = at = 0;
         for (size_t i = 0; i < m.n; i++) {
             if (!m.symbols[i].len)
