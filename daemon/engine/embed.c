@@ -9,24 +9,35 @@
 /* Bytes that an element takes on its way to the client: the float, its copies, its decimals in JSON. */
 #define ELEMENT_BYTES 48
 
-static int tokenize(struct run *r, const struct request_input *in, size_t index, struct err *err)
+static int check_fits(const struct run *r, size_t index, const char *least, size_t n,
+                      struct err *err)
 {
     size_t n_ctx = model_n_ctx(r->model);
-    int rc;
 
-    r->prompt.n = 0;
-    rc = in->ids ? prepare_ids(r, "input", in->ids, in->n_ids, err)
-                 : prepare_text(r, (struct view){in->text, in->len}, err);
+    if (n <= n_ctx)
+        return 0;
+    return err_set_param(err, ERR_TOO_LARGE, "input",
+                         "input %zu has %s%zu tokens, and the context of '%s' holds %zu; shorten "
+                         "it, or load the model with a larger context",
+                         index, least, n, r->task->model, n_ctx);
+}
+
+static int tokenize(struct run *r, const struct request_input *in, size_t index, struct err *err)
+{
+    int rc = 0;
+
+    if (!in->ids && r->tokenizer) /* too long however it is cut */
+        rc = check_fits(r, index, "at least ", tokenizer_least_ids(r->tokenizer, in->len), err);
+    if (rc >= 0)
+        rc = in->ids ? prepare_ids(r, "input", in->ids, in->n_ids, err)
+                     : prepare_text(r, (struct view){in->text, in->len}, err);
+    if (rc >= 0 && r->prompt.n == 0)
+        rc = err_set_param(err, ERR_INVALID, "input", "input %zu is empty; give at least one token",
+                           index);
+    if (rc >= 0)
+        rc = check_fits(r, index, "", r->prompt.n, err);
     if (rc < 0)
         return rc;
-    if (r->prompt.n == 0)
-        return err_set_param(err, ERR_INVALID, "input",
-                             "input %zu is empty; give at least one token", index);
-    if (r->prompt.n > n_ctx)
-        return err_set_param(err, ERR_TOO_LARGE, "input",
-                             "input %zu has %zu tokens, and the context of '%s' holds %zu; shorten "
-                             "it, or load the model with a larger context",
-                             index, r->prompt.n, r->task->model, n_ctx);
     r->usage.prompt_tokens += r->prompt.n;
     atomic_store_explicit(&r->task->stat_prompt, r->usage.prompt_tokens, memory_order_relaxed);
     return 0;

@@ -105,11 +105,37 @@ static int need_tokenizer(const struct run *r, struct err *err)
                    r->task->model);
 }
 
-/* Room for a text of that many bytes and the ids that can come of it. */
-static int charge_text(struct run *r, size_t text_bytes, struct err *err)
+static int charge(void *run, size_t bytes, struct err *err)
 {
-    /* A token is at least a byte, and bos and eos are two more. */
-    return run_charge(r, ACCOUNT_REQUESTS, text_bytes + (text_bytes + 2) * sizeof(int32_t), err);
+    return run_charge(run, ACCOUNT_REQUESTS, bytes, err);
+}
+
+static void discharge(void *run, size_t bytes)
+{
+    struct run *r = run;
+
+    ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, bytes);
+    r->charged_requests -= bytes;
+}
+
+/* A long text takes seconds: a cancel, and a budget, are heard meanwhile. */
+static int go_on(void *run, struct err *err)
+{
+    struct run *r = run;
+
+    worker_alive(r->e);
+    worker_read_mail(r->e);
+    return run_cancelled(r, err);
+}
+
+/* The ids stay charged with the run. */
+static int encode(struct run *r, struct view text, const struct token_span *spans, size_t n_spans,
+                  struct err *err)
+{
+    const struct token_room room = {charge, discharge, go_on, r};
+
+    return tokenizer_encode_within(r->tokenizer, text, spans, n_spans, true, &room, &r->prompt,
+                                   err);
 }
 
 int prepare_ids(struct run *r, const char *name, const int32_t *ids, size_t n, struct err *err)
@@ -124,37 +150,81 @@ int prepare_ids(struct run *r, const char *name, const int32_t *ids, size_t n, s
     rc = run_charge(r, ACCOUNT_REQUESTS, n * sizeof *ids, err);
     if (rc < 0)
         return rc;
-    ARRAY_GROW(r->prompt.ids, n, r->prompt.cap);
-    if (n)
-        memcpy(r->prompt.ids, ids, n * sizeof *ids);
-    r->prompt.n = n;
+    token_list_clear(&r->prompt);
+    r->prompt.ids = xmemdup(ids, n * sizeof *ids);
+    r->prompt.n = r->prompt.cap = n;
     return 0;
 }
 
 /* The text is the caller's own: control tokens in it are meant. */
 int prepare_text(struct run *r, struct view text, struct err *err)
 {
+    const struct token_span all = {0, text.len, true};
     int rc = need_tokenizer(r, err);
 
-    if (rc >= 0)
-        rc = charge_text(r, text.len, err);
-    return rc < 0 ? rc : tokenizer_encode(r->tokenizer, text, true, true, &r->prompt, err);
+    return rc < 0 ? rc : encode(r, text, &all, 1, err);
+}
+
+/* n tokens, of which the context holds one less than it has: the first of the answer comes behind them. */
+static int check_fits(const struct run *r, const char *least, size_t n, struct err *err)
+{
+    size_t n_ctx = model_n_ctx(r->model);
+
+    if (n < n_ctx)
+        return 0;
+    return err_set_param(err, ERR_TOO_LARGE, "prompt",
+                         "the prompt has %s%zu tokens, and the context of '%s' holds %zu with at "
+                         "least one for the answer; shorten it, or load the model with a "
+                         "larger context",
+                         least, n, r->task->model, n_ctx);
+}
+
+/* What is too long however it is cut is not encoded. */
+static int check_text(const struct run *r, struct view text, struct err *err)
+{
+    return check_fits(r, "at least ", tokenizer_least_ids(r->tokenizer, text.len), err);
+}
+
+/* The prompt in front of the answer; its length has been checked. */
+static int keep_prompt_text(struct run *r, struct view text, struct err *err)
+{
+    const struct request *req = r->req;
+    const struct token_list *ids = &r->prompt;
+    size_t bytes = text.len + 1;
+    int rc;
+
+    if (req->prompt_ids)
+        bytes = r->tokenizer ? tokenizer_decode_bytes(r->tokenizer, ids->ids, ids->n, false) : 0;
+    rc = charge(r, bytes, err);
+    if (rc < 0)
+        return rc;
+    if (!req->prompt_ids)
+        r->text = (struct str){view_dup(text), text.len, bytes};
+    else if (r->tokenizer)
+        tokenizer_decode(r->tokenizer, ids->ids, ids->n, true, false, &r->text);
+    return 0;
 }
 
 static int take_prompt(struct run *r, struct err *err)
 {
     const struct request *req = r->req;
     struct view text = {req->prompt ? req->prompt : "", req->prompt_len};
-    int rc = req->prompt_ids ? prepare_ids(r, "prompt", req->prompt_ids, req->n_prompt_ids, err)
-                             : prepare_text(r, text, err);
+    int rc;
 
-    if (rc < 0 || !req->echo)
-        return rc;
-    if (!req->prompt_ids)
-        str_add(&r->text, text.p, text.len);
-    else if (r->tokenizer)
-        tokenizer_decode(r->tokenizer, r->prompt.ids, r->prompt.n, true, false, &r->text);
-    return 0;
+    if (req->prompt_ids) {
+        rc = prepare_ids(r, "prompt", req->prompt_ids, req->n_prompt_ids, err);
+    } else {
+        rc = need_tokenizer(r, err);
+        if (rc >= 0)
+            rc = check_text(r, text, err);
+        if (rc >= 0)
+            rc = prepare_text(r, text, err);
+    }
+    if (rc >= 0)
+        rc = check_fits(r, "", r->prompt.n, err);
+    if (rc >= 0 && req->echo)
+        rc = keep_prompt_text(r, text, err);
+    return rc;
 }
 
 /* Bytes of the values and the text of a template: where it begins, and what template.h allows at most. */
@@ -163,24 +233,10 @@ static int take_prompt(struct run *r, struct err *err)
 
 /* -- a conversation ------------------------------------------------------------------------------ */
 
-/* While it is parsed it is the request's. */
-static int charge_parsing(void *run, size_t bytes, struct err *err)
-{
-    return run_charge(run, ACCOUNT_REQUESTS, bytes, err);
-}
-
-static void discharge_parsing(void *run, size_t bytes)
-{
-    struct run *r = run;
-
-    ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, bytes);
-    r->charged_requests -= bytes;
-}
-
-/* Stays with its model, charged as text. */
+/* While it is parsed it is the request's; it stays with its model, charged as text. */
 static int need_template(struct run *r, struct err *err)
 {
-    const struct parse_room room = {charge_parsing, discharge_parsing, r};
+    const struct parse_room room = {charge, discharge, r};
     struct slot *s = r->task->work.slot;
     struct chat_template *t;
     size_t bytes;
@@ -305,7 +361,7 @@ static int take_conversation(struct run *r, struct err *err)
 {
     struct template_output out = {0};
     struct token_span *spans = NULL;
-    size_t skip, n_spans, held = 0;
+    size_t skip, n_spans, held = 0, listed = 0;
     struct view text;
     int rc = need_tokenizer(r, err);
 
@@ -314,14 +370,22 @@ static int take_conversation(struct run *r, struct err *err)
     if (rc >= 0)
         rc = render(r, &out, &held, err);
     if (rc >= 0)
-        rc = charge_text(r, out.text.len + out.n_spans * 2 * sizeof *spans, err);
+        rc = charge(r, out.text.cap, err);
+    /* The template's spans may have grown to twice as many, and those of the encoding are as many. */
+    if (rc >= 0)
+        rc = charge(r, (2 * out.n_spans + 1) * (sizeof *out.spans + sizeof *spans), err);
+    if (rc >= 0)
+        listed = (2 * out.n_spans + 1) * (sizeof *out.spans + sizeof *spans);
     ledger_release(r->e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, held);
     if (rc < 0)
         goto done;
     skip = doubled_bos(r, &out);
     text = view_sub(view_of_str(&out.text), skip, out.text.len - skip);
+    rc = check_text(r, text, err);
+    if (rc < 0)
+        goto done;
     spans = cover(&out, skip, &n_spans);
-    rc = tokenizer_encode_spans(r->tokenizer, text, spans, n_spans, true, &r->prompt, err);
+    rc = encode(r, text, spans, n_spans, err);
     if (rc < 0)
         goto done;
     /* The splitter looks at it: the reasoning may be open already. */
@@ -330,6 +394,7 @@ static int take_conversation(struct run *r, struct err *err)
 done:
     free(spans);
     template_output_clear(&out);
+    discharge(r, listed);
     return rc;
 }
 
@@ -337,17 +402,14 @@ done:
 
 static int check_length(struct run *r, struct err *err)
 {
-    size_t n = r->prompt.n, n_ctx = model_n_ctx(r->model);
+    size_t n = r->prompt.n;
+    int rc = check_fits(r, "", n, err);
 
+    if (rc < 0)
+        return rc;
     if (n == 0)
         return err_set_param(err, ERR_INVALID, "prompt",
                              "the prompt is empty; give at least one token");
-    if (n >= n_ctx)
-        return err_set_param(err, ERR_TOO_LARGE, "prompt",
-                             "the prompt has %zu tokens, and the context of '%s' holds %zu with at "
-                             "least one for the answer; shorten it, or load the model with a "
-                             "larger context",
-                             n, r->task->model, n_ctx);
     r->max_tokens = r->req->max_tokens < 0 ? SIZE_MAX : (size_t)r->req->max_tokens;
     r->usage.prompt_tokens = n;
     atomic_store_explicit(&r->task->stat_prompt, n, memory_order_relaxed);

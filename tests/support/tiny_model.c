@@ -221,6 +221,8 @@ static void put_vocab(struct maker *k)
         types[i] = i < n ? 1 : 3;
     for (size_t i = 0; i < ARRAY_LEN(specials); i++)
         str_adds(&texts[n++], specials[i]);
+    while (texts[TINY_LONG_WORD].len < k->o->word_bytes)
+        str_addc(&texts[TINY_LONG_WORD], 'w');
     while (texts[256 + ARRAY_LEN(merges)].len < k->o->bos_bytes)
         str_addc(&texts[256 + ARRAY_LEN(merges)], 'x');
     while (n < TINY_N_VOCAB) {

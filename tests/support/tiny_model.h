@@ -26,12 +26,14 @@ struct tiny_model {
     const char *chat_template; /* NULL: ChatML; "": none */
     unsigned pooling;          /* of an embedding model, the file's number; 0: it writes text */
     size_t bos_bytes;          /* length up to which the text of its BOS is filled */
+    size_t word_bytes;         /* and that of its last token that is text, TINY_LONG_WORD */
     const char *without; /* a key (without the prefix) or a tensor that is left out; NULL: none */
 };
 
-#define TINY_N_EMBD   256
-#define TINY_N_VOCAB  320
-#define TINY_N_EXPERT 6
+#define TINY_N_EMBD    256
+#define TINY_N_VOCAB   320
+#define TINY_N_EXPERT  6
+#define TINY_LONG_WORD 263
 
 /* Names of all families, NULL-terminated. */
 extern const char *const tiny_families[];

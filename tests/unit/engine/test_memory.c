@@ -1,7 +1,9 @@
 /* The ledger under the engine: refusals at every place, and a budget that changes while a token is made. */
 #include <check.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "common/alloc.h"
@@ -128,6 +130,209 @@ START_TEST(special_tokens_of_any_length_are_charged_while_a_template_is_rendered
     ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
     ledger_report(r.ledger, POOL_RAM, &report);
     ck_assert_uint_ge(report.account_peaks[ACCOUNT_REQUESTS], 2 * o.bos_bytes);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+/* A rig with one model whose BOS, or whose last word, is long. */
+static void open_long(struct rig *r, size_t bos_bytes, size_t word_bytes)
+{
+    const struct tiny_model o = {
+        .family = "llama", .n_ctx = 512, .bos_bytes = bos_bytes, .word_bytes = word_bytes};
+
+    rig_open(r, 1, 0, NULL);
+    replace_file(r, &o);
+    rig_load(r, "m0");
+}
+
+static struct request *one_word(size_t bytes)
+{
+    char *text = xmalloc(bytes + 1);
+    struct request *q;
+
+    memset(text, 'x', bytes);
+    text[bytes] = '\0';
+    q = rig_completion("m0", text, 4);
+    free(text);
+    return q;
+}
+
+static size_t peak_of_requests(struct rig *r)
+{
+    struct ledger_report report;
+
+    ledger_report(r->ledger, POOL_RAM, &report);
+    return report.account_peaks[ACCOUNT_REQUESTS];
+}
+
+/* A token is so long that the text might be few. */
+START_TEST(what_encoding_a_long_word_takes_is_charged_while_it_goes_on)
+{
+    const size_t bytes = (size_t)1 << 20;
+    struct told t = {0};
+    struct rig r;
+
+    open_long(&r, (size_t)64 << 10, 0);
+    rig_run(&r, one_word(bytes), &t);
+    ck_assert_int_eq(t.error.kind, ERR_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(t.error.text, "has 1048576 tokens"));
+    ck_assert_uint_ge(peak_of_requests(&r), 40 * bytes);
+    ck_assert_uint_eq(ledger_used(r.ledger, POOL_RAM), rig_model_bytes(&r, "m0"));
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_budget_that_an_encoding_does_not_fit_into_refuses_it)
+{
+    struct told t = {0};
+    struct err err;
+    struct rig r;
+
+    open_long(&r, (size_t)64 << 10, 0);
+    ck_assert_int_eq(ledger_set_budget(r.ledger, POOL_RAM,
+                                       ledger_used(r.ledger, POOL_RAM) + ((size_t)24 << 20), &err),
+                     0);
+    rig_run(&r, one_word((size_t)1 << 20), &t);
+    ck_assert_int_eq(t.error.kind, ERR_NOMEM);
+    ck_assert_uint_eq(ledger_used(r.ledger, POOL_RAM), rig_model_bytes(&r, "m0"));
+    told_clear(&t);
+    rig_run(&r, one_word(300), &t);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_text_that_is_too_long_however_it_is_cut_is_not_encoded)
+{
+    const size_t bytes = (size_t)1 << 20;
+    struct told t = {0};
+    struct rig r;
+    struct request *q = rig_chat("m0", "", 4);
+
+    open_long(&r, 64, 0);
+    rig_run(&r, one_word(bytes), &t);
+    ck_assert_int_eq(t.error.kind, ERR_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(t.error.text, "has at least 16384 tokens"));
+    ck_assert_uint_le(peak_of_requests(&r), bytes);
+    told_clear(&t);
+    json_decref(q->messages);
+    q->messages =
+        json_pack("[{s:s, s:o}]", "role", "user", "content", json_sprintf("%0*d", (int)bytes, 0));
+    rig_run(&r, q, &t);
+    ck_assert_int_eq(t.error.kind, ERR_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(t.error.text, "has at least "));
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+static struct request *embedding_of(size_t bytes)
+{
+    struct request *q = request_create(REQUEST_EMBEDDING);
+
+    q->model = xstrdup("m0");
+    q->inputs = XNEW_ARRAY(struct request_input, 1);
+    q->n_inputs = 1;
+    q->inputs[0].text = xmalloc(bytes + 1);
+    q->inputs[0].len = bytes;
+    memset(q->inputs[0].text, 'x', bytes);
+    q->inputs[0].text[bytes] = '\0';
+    return q;
+}
+
+START_TEST(what_is_to_be_embedded_is_checked_and_charged_as_a_prompt_is)
+{
+    const size_t bytes = (size_t)1 << 20;
+    struct tiny_model o = {.family = "llama", .n_ctx = 512, .pooling = 1};
+    struct told t = {0};
+    struct rig r;
+
+    o.bos_bytes = _i ? (size_t)64 << 10 : 64;
+    rig_open(&r, 1, 0, NULL);
+    replace_file(&r, &o);
+    rig_load(&r, "m0");
+    rig_run(&r, embedding_of(bytes), &t);
+    ck_assert_int_eq(t.error.kind, ERR_TOO_LARGE);
+    ck_assert_ptr_nonnull(
+        strstr(t.error.text, _i ? "has 1048576 tokens" : "has at least 16384 tokens"));
+    ck_assert(_i == (peak_of_requests(&r) >= 40 * bytes));
+    told_clear(&t);
+    rig_run(&r, embedding_of(512), &t);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    ck_assert_uint_eq(ledger_used(r.ledger, POOL_RAM), rig_model_bytes(&r, "m0"));
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(a_cancel_is_heard_while_a_text_is_encoded)
+{
+    const size_t bytes = (size_t)4 << 20;
+    struct told t = {0};
+    struct err err;
+    struct rig r;
+    size_t idle;
+
+    open_long(&r, (size_t)64 << 10, 0);
+    idle = ledger_used(r.ledger, POOL_RAM);
+    ck_assert_int_eq(rig_submit(&r, one_word(bytes), &t, &err), 0);
+    /* Its pairs are charged, and have yet to be looked up. */
+    while (ledger_used(r.ledger, POOL_RAM) < idle + 40 * bytes)
+        sched_yield();
+    ck_assert_int_eq(engine_cancel(r.e, t.id, &err), 0);
+    rig_wait(&r, &t);
+    ck_assert_int_eq(t.error.kind, ERR_CANCELLED);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+static struct request *long_words(size_t n)
+{
+    struct request *q = rig_completion("m0", "", 0);
+
+    q->echo = true;
+    q->n_prompt_ids = n;
+    q->prompt_ids = XNEW_ARRAY(int32_t, n);
+    for (size_t i = 0; i < n; i++)
+        q->prompt_ids[i] = TINY_LONG_WORD;
+    return q;
+}
+
+START_TEST(the_text_of_ids_that_are_echoed_is_charged)
+{
+    const size_t word = (size_t)100 << 10;
+    struct told t = {0};
+    struct rig r;
+
+    open_long(&r, 0, word);
+    rig_run(&r, long_words(40), &t);
+    ck_assert_msg(t.error.kind == ERR_NONE, "%s", t.error.text);
+    ck_assert_uint_eq(t.text[0].len, 40 * word);
+    ck_assert_uint_ge(peak_of_requests(&r), 40 * word);
+    told_clear(&t);
+    rig_close(&r);
+}
+END_TEST
+
+START_TEST(ids_that_are_too_many_are_refused_before_their_text_is_made)
+{
+    const size_t word = (size_t)100 << 10;
+    struct rusage before, after;
+    struct told t = {0};
+    struct rig r;
+
+    open_long(&r, 0, word);
+    getrusage(RUSAGE_SELF, &before);
+    rig_run(&r, long_words(2000), &t);
+    getrusage(RUSAGE_SELF, &after);
+    ck_assert_int_eq(t.error.kind, ERR_TOO_LARGE);
+    ck_assert_ptr_nonnull(strstr(t.error.text, "has 2000 tokens"));
+    ck_assert_int_lt(after.ru_maxrss - before.ru_maxrss, 64 << 10); /* in KiB */
+    ck_assert_uint_le(peak_of_requests(&r), word);
     told_clear(&t);
     rig_close(&r);
 }
@@ -507,6 +712,13 @@ TCase *tcase_engine_memory(void)
     tcase_add_test(tc, a_refused_charge_of_a_conversation_leaves_nothing_behind);
     tcase_add_test(tc, a_chat_template_is_text_of_its_model_until_that_leaves);
     tcase_add_test(tc, special_tokens_of_any_length_are_charged_while_a_template_is_rendered);
+    tcase_add_test(tc, what_encoding_a_long_word_takes_is_charged_while_it_goes_on);
+    tcase_add_test(tc, a_budget_that_an_encoding_does_not_fit_into_refuses_it);
+    tcase_add_test(tc, a_text_that_is_too_long_however_it_is_cut_is_not_encoded);
+    tcase_add_loop_test(tc, what_is_to_be_embedded_is_checked_and_charged_as_a_prompt_is, 0, 2);
+    tcase_add_test(tc, a_cancel_is_heard_while_a_text_is_encoded);
+    tcase_add_test(tc, the_text_of_ids_that_are_echoed_is_charged);
+    tcase_add_test(tc, ids_that_are_too_many_are_refused_before_their_text_is_made);
     tcase_add_test(tc, what_is_shown_of_a_file_is_charged_until_it_is_handed_on);
     tcase_add_test(tc, the_budget_changes_while_a_token_is_made);
     tcase_add_test(tc, a_budget_below_the_floor_of_what_runs_ends_it_when_that_is_asked);
