@@ -20,6 +20,9 @@
 #define DECODED     4096 /* values looked at together; a multiple of every block */
 #define FINDINGS    50   /* told of; more would only hide the first */
 
+/* More than the kernel reads ahead: 128 KiB, or some MiB where a drive or a file system asks for it. */
+#define READ_AHEAD_MOST ((uint64_t)16 << 20)
+
 struct verify {
     struct look look;
     const struct gguf *g;
@@ -110,10 +113,19 @@ static int begin(struct engine *e, struct job *j, struct err *err)
     return begin_part(v, err);
 }
 
+/* What was read is not asked for again soon, and would count as memory of the daemon's. */
+static void forget(const struct verify *v)
+{
+    if (v->part < gguf_parts(v->g))
+        posix_fadvise(gguf_fd(v->g, v->part), 0, (off_t)(v->at + READ_AHEAD_MOST),
+                      POSIX_FADV_DONTNEED);
+}
+
 void verify_destroy(struct verify *v)
 {
     if (!v)
         return;
+    forget(v); /* it may have been cancelled, or have failed, in the middle of a part */
     ledger_release(v->look.ledger, POOL_RAM, ACCOUNT_STAGING,
                    CHUNK_BYTES + DECODED * sizeof(float));
     look_close(&v->look);
@@ -206,6 +218,7 @@ static int end_part(struct verify *v, struct err *err)
                           json_pack("{s:o, s:I, s:s}", "path", json_text(path, strlen(path)),
                                     "bytes", (json_int_t)v->part_bytes, "sha256", digest));
     v->done_before += v->part_bytes;
+    forget(v);
     if (++v->part == gguf_parts(v->g))
         return 0;
     return begin_part(v, err) < 0 ? -ERR_IO : 1;
@@ -242,8 +255,7 @@ int verify_step(struct engine *e, struct job *j, json_t **ret, struct err *err)
     }
     if (r < 0)
         return r;
-    /* What was read is not asked for again soon, and would count as memory of the daemon's. */
-    posix_fadvise(gguf_fd(v->g, v->part), 0, (off_t)v->at, POSIX_FADV_DONTNEED);
+    forget(v);
     events_job_progress(e, j, "verifying", (size_t)(v->done_before + v->at),
                         (size_t)gguf_file_bytes(v->g));
     return 0;

@@ -1,10 +1,12 @@
 /* The cursor and the store; see gguf_priv.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "common/alloc.h"
@@ -16,6 +18,8 @@ struct gguf_store_block {
     size_t used, cap;
     _Alignas(16) unsigned char bytes[];
 };
+
+#define PAGE_MOST ((uint64_t)64 << 10)
 
 /* A block is whole pages with what malloc adds: a large one gets them, whatever is asked. */
 #define BLOCK_HEAD        (GGUF_HEAP_HEADER + sizeof(struct gguf_store_block))
@@ -74,8 +78,20 @@ void gguf_cursor_init(struct gguf_cursor *c, const char *path, int fd, uint64_t 
     c->pos = 0;
     c->capped = file_bytes > GGUF_META_MAX_BYTES;
     c->end = c->capped ? GGUF_META_MAX_BYTES : file_bytes;
+    c->own = UINT64_MAX;
+    /* What the kernel reads ahead may still be on its way when it is to be dropped, and then stays. */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     c->at = 0;
     c->filled = 0;
+}
+
+void gguf_cursor_forget(const struct gguf_cursor *c)
+{
+    uint64_t to = c->pos - c->at + c->filled;
+
+    posix_fadvise(c->fd, 0, 0, POSIX_FADV_NORMAL);
+    if (c->own < to) /* up to a page's end: one that is dropped in part stays */
+        posix_fadvise(c->fd, (off_t)c->own, (off_t)(to - c->own + PAGE_MOST), POSIX_FADV_DONTNEED);
 }
 
 uint64_t gguf_cursor_left(const struct gguf_cursor *c)
@@ -98,11 +114,18 @@ int gguf_cursor_fail(const struct gguf_cursor *c, struct err *err, enum err_kind
 /* Reads up to n bytes at the place where the buffer ends; 0 is the end of a file that has shrunk. */
 static int pread_some(struct gguf_cursor *c, void *out, size_t n, size_t *ret_got, struct err *err)
 {
-    ssize_t got;
+    ssize_t got = 0;
 
-    do
-        got = pread(c->fd, out, n, (off_t)c->pos);
-    while (got < 0 && errno == EINTR);
+    /* What is in the page cache before the first byte that is not was put there by others. */
+    if (c->own == UINT64_MAX) {
+        got = preadv2(c->fd, &(struct iovec){out, n}, 1, (off_t)c->pos, RWF_NOWAIT);
+        if (got <= 0)
+            c->own = c->pos;
+    }
+    if (got <= 0)
+        do
+            got = pread(c->fd, out, n, (off_t)c->pos);
+        while (got < 0 && errno == EINTR);
     if (got < 0)
         return err_set_errno(err, ERR_IO, errno, "cannot read '%.200s'", c->path);
     if (got == 0)

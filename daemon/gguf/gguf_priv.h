@@ -51,11 +51,14 @@ struct gguf_cursor {
     uint64_t pos; /* of the next byte to hand out */
     uint64_t end; /* size of the file when it was opened, or the limit on metadata */
     bool capped;  /* end is the limit, not the size */
+    uint64_t own; /* from here on the page cache is of its reads; UINT64_MAX: all was there */
     size_t at, filled;
     unsigned char buf[65536];
 };
 
 void gguf_cursor_init(struct gguf_cursor *c, const char *path, int fd, uint64_t file_bytes);
+/* Gives back the page cache that reading took; what was there before stays. */
+void gguf_cursor_forget(const struct gguf_cursor *c);
 uint64_t gguf_cursor_left(const struct gguf_cursor *c);
 int gguf_cursor_read(struct gguf_cursor *c, void *out, size_t n, struct err *err);
 int gguf_cursor_u32(struct gguf_cursor *c, uint32_t *ret, struct err *err);

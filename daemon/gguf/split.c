@@ -115,6 +115,7 @@ static int read_part(struct gguf *g, unsigned i, struct gguf_table *ret_table,
     *ret_table = t;
     t = (struct gguf_table){0};
 out:
+    gguf_cursor_forget(c);
     gguf_table_clear(&t);
     free(c);
     return r;

@@ -1,7 +1,9 @@
 """What the Python parts of the system tests share: a client of each face, checks that count."""
 import contextlib
+import ctypes
 from http.client import HTTPConnection
 import json
+import mmap
 import os
 import re
 import signal
@@ -222,3 +224,39 @@ def events(body, path="/v1/chat/completions"):
     frames = [f for f in a.body.decode().split("\n\n") if f]
     check(frames[-1] == "data: [DONE]", "a stream ends with [DONE]", frames[-1])
     return [json.loads(f[6:]) for f in frames[:-1] if f.startswith("data: ")]
+
+
+# -- the page cache -------------------------------------------------------------------------------
+
+def forget(path):
+    with open(path, "rb") as f:
+        os.fsync(f.fileno())
+        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def cached(path):
+    """Bytes of a file that are in the page cache: mincore(2)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
+    size, page = os.path.getsize(path), mmap.PAGESIZE
+    there = ctypes.create_string_buffer((size + page - 1) // page)
+    with open(path, "rb") as f:
+        at = libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, f.fileno(), 0)
+    libc.mincore(at, size, there)
+    libc.munmap(at, size)
+    return sum(b & 1 for b in there.raw) * page
+
+
+def cached_counts(path):
+    """Whether the file system drops and keeps pages as it is told (tmpfs does not)."""
+    forget(path)
+    if cached(path):
+        return False
+    with open(path, "rb") as f:
+        f.read()
+    whole = cached(path) >= os.path.getsize(path)
+    forget(path)
+    return whole and not cached(path)

@@ -162,11 +162,6 @@ held = {m["name"]: m["charged_bytes"] for m in rpc("model.list", loaded=True)["m
 check(c.call("cache.report", model="moe")["result"]["held"] == held["moe"] == sum(used().values()), "cache, ps and memory agree",
       held, used())
 # What is read leaves no page cache; what somebody else reads of the file is told.
-def forget(path):
-    with open(path, "rb") as f:
-        os.fsync(f.fileno())
-        os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-
 def page_cache():
     return rpc("memory.report")["page_cache"]
 

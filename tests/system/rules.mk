@@ -19,7 +19,7 @@ $(B)/tests/embed.gguf: $(B)/tests/make_tiny
 	@rm -f $@; $< $@ 2 512 1 1
 
 .PHONY: check-system
-check-system: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf moe.gguf make_parrot) ## a private rnbd, asked as clients would [T=http-auth]
+check-system: all $(addprefix $(B)/tests/,tiny.gguf slow.gguf embed.gguf moe.gguf make_parrot mkmodel) ## a private rnbd, asked as clients would [T=http-auth]
 	@B=$(abspath $(B)) SDPID1=$(abspath $(or $(SDPID1),../shared/tools/sdpid1.sh)) tests/system/run.sh $(or $(T),$(system_tests))
 
 check-sdk: $(B)/tests/embed.gguf
