@@ -38,6 +38,7 @@ struct rnbd {
     char **argv;
     struct settings settings;
     struct probe_machine machine;
+    bool budget_cut; /* there is less memory than the budget that is set */
     struct ledger *ledger;
     struct device device;
     struct backend *backend;
@@ -127,6 +128,30 @@ static void on_tick(evutil_socket_t fd, short what, void *arg)
         event_base_loopexit(d->base, NULL);
 }
 
+/* -- memory that there is ------------------------------------------------------------------ */
+
+/* A cgroup's limit can change at any time, and nobody tells: it is read again before it counts. */
+static void probe(void *arg)
+{
+    struct rnbd *d = arg;
+    struct probe_machine now;
+    char was[32], is[32];
+    struct err err;
+
+    if (probe_machine("", &now, &err) < 0) {
+        log_warning("counts on the memory that there was before:", "%s", err.text);
+        return;
+    }
+    if (now.usable_bytes != d->machine.usable_bytes) {
+        log_notice("other memory than before", "usable=%s was=%s limit='%s'",
+                   units_format_size(now.usable_bytes, is, sizeof is),
+                   units_format_size(d->machine.usable_bytes, was, sizeof was), now.cgroup_path);
+        d->budget_cut |= now.usable_bytes < ledger_budget(d->ledger, POOL_RAM);
+        ledger_set_capacity(d->ledger, POOL_RAM, now.usable_bytes);
+    }
+    d->machine = now;
+}
+
 /* -- reload -------------------------------------------------------------------------------- */
 
 static void note_restart(void *arg, const char *section, const char *key, bool live)
@@ -205,6 +230,7 @@ static int apply_rest(struct rnbd *d, struct settings *fresh, size_t old_budget,
     d->settings.ram_bytes = fresh->ram_bytes;
     d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
     d->settings.give_way = fresh->give_way;
+    d->budget_cut = false;
     watch_pressure(d);
     return 0;
 }
@@ -250,7 +276,7 @@ static int settle_budget(struct rnbd *d, struct err *err)
     struct job_sink sink = {on_budget_progress, on_budget_set, d};
     size_t bytes = d->reload.fresh.ram_bytes;
 
-    if (bytes == d->settings.ram_bytes)
+    if (bytes == d->settings.ram_bytes && !d->budget_cut)
         return 0;
     d->reload.job = engine_set_budget(d->engine, bytes, BUDGET_KEEP, &sink, err);
     return d->reload.job < 0 ? (int)d->reload.job : 1;
@@ -270,6 +296,7 @@ static void reload(void *arg, reloaded_fn *done, void *done_arg)
     }
     service_reloading();
     d->reload = (struct reload){.restart = json_array(), .done = done, .arg = done_arg};
+    probe(d);
     r = settings_read(d->argc, d->argv, d->machine.usable_bytes, &d->reload.fresh, &err);
     if (r == 0) {
         settings_diff(&d->settings, &d->reload.fresh, note_restart, d->reload.restart);
@@ -358,7 +385,7 @@ static int open_compute(struct rnbd *d, struct err *err)
 
 static int open_faces(struct rnbd *d, struct err *err)
 {
-    struct control_hooks hooks = {d, on_shutdown, reload, forget_reload, describe};
+    struct control_hooks hooks = {d, on_shutdown, probe, reload, forget_reload, describe};
     struct settings *s = &d->settings;
     struct service_sockets inherited;
     char *key_file;

@@ -37,6 +37,8 @@ typedef void reloaded_fn(void *arg, json_t *restart, const struct err *error);
 struct control_hooks {
     void *arg;
     void (*shutdown)(void *arg);
+    /* Looks again how much memory the machine and the cgroup let us have, and tells the ledger. */
+    void (*probe)(void *arg);
     /*
      * Reads the configuration again.  done is called once: before this returns, or,
      * when models have to give back memory for it, later.

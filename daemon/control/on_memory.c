@@ -39,9 +39,12 @@ int on_budget_set(struct call *c, const json_t *params, json_t **ret_result, str
     bool force = false, cancel = false;
     int64_t job;
     char buf[32];
-    int r = param_size(c->peer->control, params, "ram", &ram, err);
+    int r;
 
     (void)ret_result;
+    /* A share is one of what there is now, and no more than that is a budget. */
+    c->peer->control->hooks.probe(c->peer->control->hooks.arg);
+    r = param_size(c->peer->control, params, "ram", &ram, err);
     if (r >= 0 && ram == 0)
         r = err_set_param(err, ERR_INVALID, "ram",
                           "budget.set needs 'ram': the new budget, such as \"4GiB\"");

@@ -68,7 +68,7 @@ void ledger_set_capacity(struct ledger *l, enum pool pool, size_t bytes)
     pthread_mutex_lock(&l->lock);
     l->pools[pool].capacity = bytes;
     if (l->pools[pool].budget > bytes)
-        l->pools[pool].budget = bytes;
+        l->pools[pool].budget = MAX(bytes, l->pools[pool].used);
     pthread_mutex_unlock(&l->lock);
 }
 

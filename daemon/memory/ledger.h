@@ -39,7 +39,10 @@ enum account {
 struct ledger *ledger_create(void);
 void ledger_destroy(struct ledger *l); /* asserts in debug builds that all is released */
 
-/* bytes = what the machine or its cgroup has: a budget above it is refused.  Set once at start. */
+/*
+ * bytes = what the machine or its cgroup has: a budget above it is refused, and one that is above
+ * becomes that, or what is in use where that is more (nothing is reserved then until less is).
+ */
 void ledger_set_capacity(struct ledger *l, enum pool pool, size_t bytes);
 /* A budget below what is in use is ERR_CONFLICT that names the sum, and nothing changes. */
 int ledger_set_budget(struct ledger *l, enum pool pool, size_t bytes, struct err *err);

@@ -37,6 +37,24 @@ START_TEST(what_is_reserved_is_counted_by_account_until_it_is_released)
 }
 END_TEST
 
+START_TEST(a_lower_capacity_takes_the_budget_down_to_what_is_used)
+{
+    struct ledger *l = book(1000);
+
+    ck_assert_int_eq(ledger_reserve(l, POOL_RAM, ACCOUNT_KV, 600, "a", NULL), 0);
+    ledger_set_capacity(l, POOL_RAM, 800);
+    ck_assert_uint_eq(ledger_budget(l, POOL_RAM), 800);
+    ledger_set_capacity(l, POOL_RAM, 400);
+    ck_assert_uint_eq(ledger_budget(l, POOL_RAM), 600);
+    ck_assert_uint_eq(ledger_free_bytes(l, POOL_RAM), 0);
+    ck_assert_int_eq(ledger_reserve(l, POOL_RAM, ACCOUNT_KV, 1, "a", NULL), -ERR_NOMEM);
+    ledger_release(l, POOL_RAM, ACCOUNT_KV, 600);
+    ck_assert_int_eq(ledger_set_budget(l, POOL_RAM, 401, NULL), -ERR_INVALID);
+    ck_assert_int_eq(ledger_set_budget(l, POOL_RAM, 400, NULL), 0);
+    ledger_destroy(l);
+}
+END_TEST
+
 START_TEST(a_refusal_says_who_and_carries_the_sum_and_changes_nothing)
 {
     struct ledger *l = book(1000);
@@ -102,6 +120,7 @@ TCase *tcase_memory_ledger(void)
     TCase *tc = tcase_create("ledger");
 
     tcase_add_test(tc, what_is_reserved_is_counted_by_account_until_it_is_released);
+    tcase_add_test(tc, a_lower_capacity_takes_the_budget_down_to_what_is_used);
     tcase_add_test(tc, a_refusal_says_who_and_carries_the_sum_and_changes_nothing);
     tcase_add_test(tc, a_budget_below_use_or_above_the_machine_is_refused_and_changes_nothing);
     tcase_add_test(tc, after_n_reservations_every_further_one_is_refused_until_it_is_turned_off);
