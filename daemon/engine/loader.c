@@ -1,4 +1,5 @@
 /* Bringing models into memory and letting them leave; see engine_priv.h. */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,6 +353,7 @@ void loader_unload(struct engine *e, struct slot *s, const char *why)
     outlook_remember(e, s);
     model_close(s->model);
     s->model = NULL;
+    malloc_trim(0); /* what small blocks of a text left between others */
     log_notice("unloaded model", "model='%s' bytes=%s idle=%s: %s", s->name,
                units_format_size(held, bytes, sizeof bytes),
                units_format_time_ms(idle_ms, idle, sizeof idle), why);
