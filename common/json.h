@@ -32,6 +32,12 @@ int json_only_keys(const json_t *object, const char *const *keys, struct err *er
 /* Parses text; the error names line and column.  Duplicate keys and depth past 2048 are refused. */
 int json_parse(const char *text, size_t n, json_t **ret_value, struct err *err);
 
+/*
+ * Most bytes that json_parse needs for text, to be asked of the ledger before; no less than n.
+ * "[0,0,…" takes thirty times its length.
+ */
+size_t json_tree_bytes(const char *text, size_t n);
+
 /* Appends compact JSON (UTF-8 as it is, insertion order). */
 void json_dump_to(const json_t *value, struct str *out);
 

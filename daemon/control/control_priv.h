@@ -42,6 +42,7 @@ struct call {
     struct peer *peer;
     json_t *id;
     const char *method;
+    size_t tree; /* most bytes of its parsed line */
     int64_t job;
     uint64_t request;
     bool reload;
@@ -55,8 +56,11 @@ struct call {
 void peer_send(struct peer *p, const struct str *line);
 
 /* -- dispatch.c -- */
-/* One line from a peer: parses, checks params, calls the handler, answers or leaves the call in flight. */
-void dispatch_line(struct peer *p, const char *line, size_t n);
+/*
+ * One line from a peer: parses, checks params, calls the handler, answers or leaves the call in flight.
+ * ERR_NOMEM: there is no room to parse it, so its id is not known and nothing has been answered.
+ */
+int dispatch_line(struct peer *p, const char *line, size_t n, struct err *err);
 void call_progress(struct call *c, const char *step, size_t done, size_t total);
 void call_notify(struct call *c, const char *method, json_t *take_params);
 /* Each answers the call and frees it. */

@@ -1,4 +1,5 @@
 /* From a line to a handler and back: the table of methods, params checked by it, calls in flight. */
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,12 @@
 #include "common/rpc.h"
 #include "common/units.h"
 #include "daemon/control/control_priv.h"
+
+/* A parsed line up to this is free, so that a budget without room can still be raised. */
+#define FREE_TREE ((size_t)64 << 10)
+
+/* Past this a parsed line has left holes in the heap that are worth giving back. */
+#define TRIM_BYTES ((size_t)1 << 20)
 
 struct method {
     const char *name;
@@ -216,7 +223,7 @@ static const struct method *find_method(const char *name)
     return NULL;
 }
 
-static void run(struct peer *p, const struct method *m, const struct rpc_message *msg)
+static void run(struct peer *p, const struct method *m, const struct rpc_message *msg, size_t tree)
 {
     struct call *c = XNEW(struct call);
     json_t *result = NULL;
@@ -226,6 +233,7 @@ static void run(struct peer *p, const struct method *m, const struct rpc_message
     c->peer = p;
     c->id = json_incref(msg->id);
     c->method = m->name;
+    c->tree = tree;
     c->next = p->calls;
     p->calls = c;
     r = check_params(m, msg->params, &err);
@@ -237,7 +245,8 @@ static void run(struct peer *p, const struct method *m, const struct rpc_message
         call_done(c, result);
 }
 
-void dispatch_line(struct peer *p, const char *line, size_t n)
+/* With room for the tree; the line is known to be a call only when it has been parsed. */
+static void parse(struct peer *p, const char *line, size_t n, size_t tree)
 {
     struct rpc_message msg;
     const struct method *m;
@@ -256,7 +265,7 @@ void dispatch_line(struct peer *p, const char *line, size_t n)
     if (msg.type == RPC_REQUEST) {
         m = find_method(msg.method);
         if (m) {
-            run(p, m, &msg);
+            run(p, m, &msg, tree);
         } else {
             err_set(&err, ERR_METHOD, "there is no method '%s'; `rnbctl help --json` lists them",
                     msg.method);
@@ -266,4 +275,20 @@ void dispatch_line(struct peer *p, const char *line, size_t n)
         }
     }
     rpc_message_clear(&msg);
+}
+
+int dispatch_line(struct peer *p, const char *line, size_t n, struct err *err)
+{
+    struct engine *e = p->control->engine;
+    size_t tree = json_tree_bytes(line, n);
+    size_t charged = tree > FREE_TREE ? tree : 0;
+    int r = engine_charge(e, charged, "a control call", err);
+
+    if (r < 0)
+        return r;
+    parse(p, line, n, tree);
+    engine_discharge(e, charged);
+    if (charged > TRIM_BYTES)
+        malloc_trim(0);
+    return 0;
 }

@@ -183,15 +183,20 @@ static void on_event(void *arg, const struct event *ev)
 
 int on_generate(struct call *c, const json_t *params, json_t **ret_result, struct err *err)
 {
+    struct engine *e = c->peer->control->engine;
     struct request *q;
-    int r = read_generate(params, &q, err);
+    int r = engine_charge(e, c->tree, "a control call", err); /* the copies that q keeps */
 
     (void)ret_result;
     if (r < 0)
         return r;
-    q->bytes = json_dumpb(params, NULL, 0, JSON_COMPACT) * 4 + sizeof *q;
+    r = read_generate(params, &q, err);
+    engine_discharge(e, c->tree); /* engine_submit reserves it, for as long as q lives */
+    if (r < 0)
+        return r;
+    q->bytes = c->tree + sizeof *q;
     snprintf(q->client, sizeof q->client, "rpc pid %d", (int)c->peer->who.pid);
-    return engine_submit(c->peer->control->engine, q, on_event, c, &c->request, err);
+    return engine_submit(e, q, on_event, c, &c->request, err);
 }
 
 /* An array of numbers; without one, depth 0 alone. */

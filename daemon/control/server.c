@@ -85,8 +85,10 @@ static void on_read(struct bufferevent *bev, void *arg)
         str_add(&p->in, chunk, (size_t)n);
         r = charge(p, &err);
         while (r >= 0 && !p->closing && (r = rpc_take_line(&p->in, &line, &err)) == 1) {
-            dispatch_line(p, str_text(&line), line.len);
+            r = dispatch_line(p, str_text(&line), line.len, &err);
             str_clear(&line);
+            if (r < 0)
+                break;
         }
         if (r < 0) {
             str_clear(&p->in); /* it is not read on: there is room for the sentence */

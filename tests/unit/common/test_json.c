@@ -5,6 +5,7 @@
 
 #include "common/json.h"
 #include "common/utf8.h"
+#include "tests/support/heap.h"
 
 #define N(a) (int)(sizeof(a) / sizeof((a)[0]))
 
@@ -16,6 +17,37 @@ static json_t *parsed(const char *text)
     ck_assert_msg(json_parse(text, strlen(text), &value, &err) == 0, "%s", err.text);
     return value;
 }
+
+START_TEST(a_tree_takes_no_more_of_the_heap_than_was_counted)
+{
+    static const char *const items[] = {"[]",
+                                        "{}",
+                                        "0",
+                                        "\"\"",
+                                        "{\"a\":0}",
+                                        "[[],{\"b\":[1.5]}]",
+                                        "\"a\\\"[[[,,,\"",
+                                        "{\"abcdefgh\":{\"i\":null}}"};
+    const size_t n = 20000;
+    struct str text = {0};
+    json_t *value = NULL;
+    size_t before, most;
+
+    if (!heap_counts())
+        return;
+    str_addc(&text, '[');
+    for (size_t i = 0; i < n; i++)
+        str_addf(&text, "%s%s", i ? "," : "", items[_i]);
+    str_addc(&text, ']');
+    most = json_tree_bytes(text.p, text.len);
+    before = heap_used();
+    ck_assert_int_eq(json_parse(text.p, text.len, &value, NULL), 0);
+    ck_assert_uint_le(heap_used() - before, most);
+    ck_assert_uint_ge(most, text.len);
+    json_decref(value);
+    str_clear(&text);
+}
+END_TEST
 
 START_TEST(what_is_absent_or_null_leaves_the_default)
 {
@@ -342,6 +374,7 @@ TCase *tcase_common_json(void)
 {
     TCase *tc = tcase_create("json");
 
+    tcase_add_loop_test(tc, a_tree_takes_no_more_of_the_heap_than_was_counted, 0, 8);
     tcase_add_test(tc, what_is_absent_or_null_leaves_the_default);
     tcase_add_test(tc, what_is_there_is_read);
     tcase_add_test(tc, a_wrong_type_names_the_field_and_both_types);
