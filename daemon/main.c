@@ -501,13 +501,14 @@ static int only_look(const struct rnbd *d)
 /*
  * What is freed is gone from RSS, within a few of these per arena.  Left alone, malloc moves both bounds up to twice
  * the largest mapped block that was ever freed (32 and 64 MiB), so that each arena may keep as much.  128 KiB is where
- * malloc begins, and what the ledger's sums of page-rounded blocks are tested with; the loop, the engine and IO each
- * have an arena, and what else allocates is rare.
+ * malloc begins, and what the ledger's sums of page-rounded blocks are tested with; some MiB stay, or an arena would ask
+ * the kernel for pages while a token is computed.  The loop, the engine and IO each have an arena, and what else
+ * allocates is rare.
  */
 static void bound_heap(void)
 {
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
-    mallopt(M_TRIM_THRESHOLD, 256 << 10);
+    mallopt(M_TRIM_THRESHOLD, 4 << 20);
     mallopt(M_ARENA_MAX, 3);
 }
 
