@@ -96,15 +96,21 @@ static struct view settled(const struct output *o, struct view v)
     return (struct view){str_text(&o->bytes) + (uintptr_t)v.p, v.len};
 }
 
-/* Puts those whose text has been sent into the event; forget_sent drops them after it was posted. */
-static void attach_sent(struct output *o, struct event *ev)
+/* A face writes an event down at once: more tokens go with events of their own. */
+#define MOST_ATTACHED 16
+
+/*
+ * Puts the first of those whose text has been sent into the event; forget_sent drops them after it
+ * was posted.  True: there are more.
+ */
+static bool attach_sent(struct output *o, struct event *ev)
 {
     size_t n = 0;
 
-    while (n < o->n_waiting && o->waiting_ends[n] <= o->sent_bytes)
+    while (n < MIN(o->n_waiting, MOST_ATTACHED) && o->waiting_ends[n] <= o->sent_bytes)
         n++;
     if (n == 0)
-        return;
+        return false;
     ev->logprobs = xmemdup(o->waiting, n * sizeof *o->waiting);
     ev->n_logprobs = n;
     for (size_t i = 0; i < n; i++) {
@@ -114,6 +120,7 @@ static void attach_sent(struct output *o, struct event *ev)
         for (unsigned k = 0; k < t->n_top; k++)
             t->top[k].text = settled(o, t->top[k].text);
     }
+    return n < o->n_waiting && o->waiting_ends[n] <= o->sent_bytes;
 }
 
 static void forget_sent(struct output *o, size_t n)
@@ -127,15 +134,20 @@ static void forget_sent(struct output *o, size_t n)
 
 static void send(struct output *o, enum event_kind kind, struct view text)
 {
-    struct event ev = {.kind = kind, .choice = o->choice, .text = text};
+    bool more = true;
 
-    attach_sent(o, &ev);
-    if (text.len == 0 && ev.n_logprobs == 0)
-        return;
-    events_post(o->e, o->task, &ev);
-    if (ev.n_logprobs) {
-        forget_sent(o, ev.n_logprobs);
-        free((void *)(uintptr_t)ev.logprobs);
+    while (more) {
+        struct event ev = {.kind = kind, .choice = o->choice, .text = text};
+
+        more = attach_sent(o, &ev);
+        if (text.len == 0 && ev.n_logprobs == 0)
+            return;
+        events_post(o->e, o->task, &ev);
+        if (ev.n_logprobs) {
+            forget_sent(o, ev.n_logprobs);
+            free((void *)(uintptr_t)ev.logprobs);
+        }
+        text.len = 0;
     }
 }
 
@@ -211,6 +223,9 @@ static void pass(struct output *o, struct view text)
         send(o, EVENT_TEXT, text);
     else if (text.len)
         chat_split_feed(o->split, text);
+    /* What the split has taken for a call, or holds, goes with no text: it must not gather. */
+    if (o->n_waiting >= MOST_ATTACHED)
+        send(o, EVENT_TEXT, (struct view){"", 0});
 }
 
 void output_echo(struct output *o, struct view prompt)

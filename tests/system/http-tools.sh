@@ -150,7 +150,9 @@ for name in ("hermes", "gptoss"):
     a = http("POST", "/v1/chat/completions", body).json
     whole = a["choices"][0]["logprobs"]["content"]
     check(len(whole) == a["usage"]["completion_tokens"], "a log probability for each token", name, len(whole), a["usage"])
-    parts = [t for c in events(body) for ch in c["choices"] if ch["logprobs"] for t in ch["logprobs"]["content"]]
+    lists = [ch["logprobs"]["content"] for c in events(body) for ch in c["choices"] if ch["logprobs"]]
+    parts = [t for some in lists for t in some]
+    check(max(map(len, lists)) <= 16, "streamed: those of a call do not gather until its end", name, [len(some) for some in lists])
     check([t["token"] for t in parts] == [t["token"] for t in whole], "streamed: the same tokens", name, len(parts), len(whole))
 P
 finish
