@@ -214,6 +214,11 @@ struct event {
     struct request_timings timings;
     const struct sampling_options *sampling; /* EVENT_DONE: what was used */
     const struct err *error;
+    /*
+     * With the last event: what the request has in the ledger, its answer with it.  A sink that
+     * keeps the answer takes its bytes out, and gives them to engine_discharge itself.
+     */
+    size_t *charged;
 };
 
 /* Called in LOOP.  The event is borrowed for the call. */

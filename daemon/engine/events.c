@@ -130,6 +130,7 @@ void events_post_last(struct engine *e, struct task *take_task, const struct eve
     struct event_letter *l = event_letter_new(take_task, ev);
 
     l->last_of = take_task;
+    l->ev.charged = &take_task->req->bytes;
     mailbox_post(e->outbox, &l->letter);
 }
 

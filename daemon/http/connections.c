@@ -27,6 +27,9 @@
 /* What it has still to be sent is charged in steps of this; the first one is free. */
 #define CHARGE_OUT_STEP ((size_t)64 << 10)
 
+/* Of an answer's head at most. */
+#define HEAD_BYTES ((size_t)4 << 10)
+
 static ino_t inode_of(int fd)
 {
     struct stat st;
@@ -128,7 +131,9 @@ static void on_output(struct evbuffer *b, const struct evbuffer_cb_info *info, v
 
     if (info->n_added && c->state != CONNECTION_ANSWERING)
         replace_error_page(b);
-    charge_output(c, evbuffer_get_length(b));
+    if (info->n_deleted)
+        c->promised = 0; /* evhttp begins to send when all is in */
+    charge_output(c, MAX(c->promised, evbuffer_get_length(b)));
 }
 
 /* -- states ------------------------------------------------------------------------------------------- */
@@ -283,6 +288,27 @@ void connections_discharge(struct http *h, struct evhttp_request *req)
 
     if (c)
         discharge(c);
+}
+
+int connections_promise(struct http *h, struct evhttp_request *req, size_t bytes, size_t *from,
+                        struct err *err)
+{
+    struct connection *c = find(h, req);
+    size_t want = (bytes + HEAD_BYTES) / CHARGE_OUT_STEP * CHARGE_OUT_STEP;
+    size_t more, taken;
+    int r = 0;
+
+    if (!c || want <= c->charged_out)
+        return 0;
+    more = want - c->charged_out;
+    taken = MIN(more, *from);
+    if (more > taken)
+        r = engine_charge(h->engine, more - taken, "an answer", err);
+    if (r < 0)
+        return r;
+    *from -= taken;
+    c->charged_out = c->promised = want;
+    return 0;
 }
 
 /* No descriptor or memory is left for a client: trying again at once would only spin, so the sweep tries. */

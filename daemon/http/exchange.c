@@ -272,6 +272,7 @@ static void whole(struct exchange *x, const struct event *ev)
     struct evhttp_request *req = x->req;
     struct http *h = x->http;
     struct str text = {0};
+    struct err err;
 
     reply_event(x->reply, ev, &text);
     if (ev->kind == EVENT_FAILED) {
@@ -279,7 +280,10 @@ static void whole(struct exchange *x, const struct event *ev)
         exchange_send_error(h, req, ev->error);
     } else if (ev->kind == EVENT_DONE) {
         forget(x);
-        exchange_send(h, req, 200, "application/json", &text);
+        if (connections_promise(h, req, text.len, ev->charged, &err) < 0)
+            exchange_send_error(h, req, &err);
+        else
+            exchange_send(h, req, 200, "application/json", &text);
     }
     str_clear(&text);
 }

@@ -40,6 +40,7 @@ struct connection {
     struct announce announce;
     size_t charged;      /* of those, in the ledger */
     size_t charged_out;  /* of what is not sent yet, in the ledger */
+    size_t promised;     /* of an answer that is being put in: it stays charged until it is */
     bool overfull;       /* that has no room: the sweep closes it */
     struct err *refused; /* they do not fit: what to say; the rest is read and dropped; NULL */
     bool told;           /* it has been said */
@@ -73,6 +74,12 @@ struct bufferevent *connections_make(struct event_base *base, void *http); /* ev
 void connections_mark(struct http *h, struct evhttp_request *req, bool answering);
 /* The request's bytes are held no longer. */
 void connections_discharge(struct http *h, struct evhttp_request *req);
+/*
+ * Room for an answer that is sent next, asked for while another status can still be given: first
+ * out of *from, which is charged already.  ERR_NOMEM.
+ */
+int connections_promise(struct http *h, struct evhttp_request *req, size_t bytes, size_t *from,
+                        struct err *err);
 
 /* -- auth.c -- */
 int auth_read_keys(const char *path, struct str **ret_keys, size_t *ret_n, struct err *err);

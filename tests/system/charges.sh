@@ -48,6 +48,13 @@ answer = read_all(s)
 print("note: the answer has", len(answer), "bytes")
 check(len(answer) > 5 << 20 and answer.startswith(b"HTTP/1.1 200"), "it is whole when it is read at last", len(answer), answer[:100])
 wait_for("its bytes", lambda: held() == 0)
+# Its room goes from the request to the connection: who computed an answer can send it.
+numbers = len(json.loads(answer.partition(b"\r\n\r\n")[2])["data"][0]["embedding"]) * 2000
+rpc("budget.set", ram=sum(used().values()) + 48 * numbers + (3 << 20))
+a = http("POST", "/v1/embeddings", body)
+check(a.status == 200 and len(a.json["data"]) == 2000, "an answer that is charged already needs no more room", a.status, a.body[:300])
+wait_for("its bytes", lambda: held() == 0)
+rpc("budget.set", ram=512 << 20)
 # A conversation, while it is rendered.
 peak = rpc("memory.report")["pools"][0]["accounts"]
 http("POST", "/v1/chat/completions", chat_body("many words " * 20000))
