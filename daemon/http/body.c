@@ -18,9 +18,6 @@
 /* Past this the loop would be held up for more than a millisecond or so. */
 #define ASIDE_BYTES ((size_t)128 << 10)
 
-/* Past this a parsed body has left holes in the heap that are worth giving back. */
-#define TRIM_BYTES ((size_t)1 << 20)
-
 struct body {
     struct body *next;
     struct http *http; /* NULL: it is gone */
@@ -133,6 +130,7 @@ static void start(struct body *b)
 static void finish(void *body)
 {
     struct body *b = body;
+    bool refused = b->r < 0 && evbuffer_get_length(b->in) > TRIM_BYTES;
 
     unlist(b);
     engine_discharge(b->engine, b->charged);
@@ -146,6 +144,8 @@ static void finish(void *body)
     request_destroy(b->request);
     reply_destroy(b->reply);
     evbuffer_free(b->in);
+    if (refused)
+        malloc_trim(0);
     free(b);
 }
 

@@ -6,6 +6,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <event2/listener.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,8 +360,11 @@ static void end_late(struct connection *c)
     shutdown(c->fd, SHUT_RDWR);
 }
 
+/* evhttp has freed what it had read. */
 static void forget(struct connection *c)
 {
+    if (c->charged > TRIM_BYTES)
+        malloc_trim(0);
     discharge(c);
     engine_discharge(c->http->engine, c->charged_out);
     free(c->refused);

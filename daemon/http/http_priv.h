@@ -48,6 +48,9 @@ struct connection {
 
 #define HTTP_MAX_LISTENERS 3
 
+/* Past this a body that is gone has left holes in the heap that are worth giving back. */
+#define TRIM_BYTES ((size_t)1 << 20)
+
 struct http {
     struct http_options opt;
     struct event_base *base;

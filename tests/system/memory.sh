@@ -74,4 +74,25 @@ a = http("POST", "/v1/chat/completions", long)
 check(a.status == 503 and "requests" in a.error["message"], "without room for it the sentence says so", a.status, a.body[:300])
 wait_for("the ledger without it", lambda: used().get("requests", 0) == 0)
 P
+stop
+printf '[http]\nbody_max = 64MiB\n' >"$T/rnbd.conf"
+start --ram 220MiB --model tiny="$TINY"
+py <<'P'
+# A body is in memory once until there is room for more, and what is refused goes back to the system.
+def most_resident():
+    with open(f"/proc/{PID}/status", encoding="ascii") as f:
+        return int(re.search(r"VmHWM:\s*(\d+) kB", f.read()).group(1)) * 1024
+text = json.dumps(chat_body("z" * (60 << 20))).encode()
+for room, what in ((80 << 20, "for its copy"), (40 << 20, "for all of it")):
+    rpc("budget.set", ram=sum(used().values()) + room)
+    with open(f"/proc/{PID}/clear_refs", "w", encoding="ascii") as f:
+        f.write("5")
+    before = rss()
+    a = http("POST", "/v1/chat/completions", text, headers={"Content-Type": "application/json"})
+    check(a.status == 503, "a body without room is refused", what, a.status, a.body[:300])
+    check(most_resident() < before + (70 << 20), "before it is copied", what, before, most_resident())
+    wait_for("its memory to go back", lambda before=before: rss() < before + (3 << 20), 5)
+    print("note: resident", before >> 10, "KiB before, at most", most_resident() >> 10, "KiB, then", rss() >> 10, "KiB")
+    wait_for("the ledger without it", lambda: used().get("requests", 0) == 0)
+P
 finish
