@@ -108,6 +108,8 @@ int decode_choice(struct run *r, struct err *err)
     sampler_destroy(r->sampler);
     r->sampler = NULL;
     r->decode_us += clock_us() - began_us;
+    if (rc >= 0) /* the last token is kept as the others are */
+        rc = run_charge_answer(r, r->output.kept_bytes, err);
     if (rc >= 0)
         output_end(&r->output, finish);
     r->usage.reasoning_tokens += r->output.reasoning_tokens;

@@ -78,6 +78,13 @@ stop
 printf '[http]\nbody_max = 64MiB\n' >"$T/rnbd.conf"
 start --ram 220MiB --model tiny="$TINY"
 py <<'P'
+def requests_peak():
+    return {a["name"]: a["peak"] for a in rpc("memory.report")["pools"][0]["accounts"]}["requests"]
+before = requests_peak()
+one = {"model": "tiny", "prompt": "x", "max_tokens": 1, "ignore_eos": True, "logprobs": 5}
+check(http("POST", "/v1/completions", one).status == 200, "an answer of one token")
+check(before < 8192 < 16384 <= requests_peak(), "is charged for, its last token too", before, requests_peak())
+rpc("model.unload", name="tiny")
 # A body is in memory once until there is room for more, and what is refused goes back to the system.
 def most_resident():
     with open(f"/proc/{PID}/status", encoding="ascii") as f:
