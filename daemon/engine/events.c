@@ -1,9 +1,13 @@
 /* Letters up to LOOP: events of requests, progress and ends of jobs; see engine_priv.h. */
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/alloc.h"
 #include "daemon/engine/engine_priv.h"
+
+/* Past this what a request held has left holes in the heap that are worth giving back. */
+#define TRIM_BYTES ((size_t)1 << 20)
 
 struct event_letter {
     struct letter letter;
@@ -77,6 +81,7 @@ static void deliver_event(struct letter *letter, void *receiver)
     const struct ticket *ticket = engine_ticket(e, l->ev.request);
     event_fn *sink = ticket && !e->dying ? ticket->sink : NULL;
     void *arg = ticket ? ticket->arg : NULL;
+    size_t held = l->last_of ? l->last_of->req->bytes : 0;
 
     /* The sink may call the engine: the ticket is closed first, and not looked at again. */
     if (l->last_of)
@@ -87,6 +92,8 @@ static void deliver_event(struct letter *letter, void *receiver)
         ledger_release(e->opt.ledger, POOL_RAM, ACCOUNT_REQUESTS, l->last_of->req->bytes);
     task_destroy(l->last_of);
     event_letter_free(l);
+    if (held > TRIM_BYTES)
+        malloc_trim(0);
 }
 
 static struct event_letter *event_letter_new(struct task *t, const struct event *ev)
