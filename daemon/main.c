@@ -507,9 +507,11 @@ static int only_look(const struct rnbd *d)
  */
 static void bound_heap(void)
 {
+    /* NOLINTBEGIN(concurrency-mt-unsafe): before any thread */
     mallopt(M_MMAP_THRESHOLD, 128 << 10);
     mallopt(M_TRIM_THRESHOLD, 4 << 20);
     mallopt(M_ARENA_MAX, 3);
+    /* NOLINTEND(concurrency-mt-unsafe) */
 }
 
 int main(int argc, char **argv)
