@@ -42,7 +42,7 @@ END_TEST
 START_TEST(borrowed_keys_are_used_where_they_are)
 {
     struct map *m = map_create_borrowing();
-    char keys[300][8];
+    char keys[300][16];
     const char *key;
     size_t i = 0, len;
     int v;
@@ -66,7 +66,7 @@ END_TEST
 START_TEST(a_map_is_never_larger_than_it_is_said_to_become)
 {
     struct map *m = map_create_borrowing();
-    char(*keys)[8] = xcalloc(5000, sizeof *keys);
+    char(*keys)[16] = xcalloc(5000, sizeof *keys);
 
     ck_assert_uint_le(map_bytes(m), map_bytes_for(0));
     for (size_t n = 0; n < 5000; n++) {
