@@ -191,8 +191,10 @@ size_t json_tree_bytes(const char *text, size_t n)
 
     for (size_t i = 0; i < n; i++) {
         if (inside) {
-            i += text[i] == '\\';
-            inside = i < n && text[i] != '"';
+            if (text[i] == '\\')
+                i++; /* what it escapes, and that may be a quote */
+            else
+                inside = text[i] != '"';
             continue;
         }
         switch (text[i]) {

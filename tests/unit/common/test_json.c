@@ -49,6 +49,28 @@ START_TEST(a_tree_takes_no_more_of_the_heap_than_was_counted)
 }
 END_TEST
 
+/* Also where the rest has as many quotes as it would take to be counted as text. */
+START_TEST(a_tree_behind_an_escaped_quote_is_counted)
+{
+    struct str plain = {0}, escaped = {0};
+
+    str_adds(&plain, "{\"a\":\"xx\",\"b\":[");
+    str_adds(&escaped, "{\"a\":\"x\\\"\",\"b\":[");
+    for (int i = 0; i < 1000; i++) {
+        str_adds(&plain, i ? ",[]" : "[]");
+        str_adds(&escaped, i ? ",[]" : "[]");
+    }
+    str_adds(&plain, "]}");
+    str_adds(&escaped, "]}");
+    ck_assert_uint_eq(json_tree_bytes(escaped.p, escaped.len),
+                      json_tree_bytes(plain.p, plain.len) + 1);
+    /* An end in the middle of an escape is no structure. */
+    ck_assert_uint_eq(json_tree_bytes("\"\\", 2), json_tree_bytes("\"[", 2));
+    str_clear(&plain);
+    str_clear(&escaped);
+}
+END_TEST
+
 START_TEST(what_is_absent_or_null_leaves_the_default)
 {
     json_t *o = parsed("{\"n\":null}");
@@ -375,6 +397,7 @@ TCase *tcase_common_json(void)
     TCase *tc = tcase_create("json");
 
     tcase_add_loop_test(tc, a_tree_takes_no_more_of_the_heap_than_was_counted, 0, 8);
+    tcase_add_test(tc, a_tree_behind_an_escaped_quote_is_counted);
     tcase_add_test(tc, what_is_absent_or_null_leaves_the_default);
     tcase_add_test(tc, what_is_there_is_read);
     tcase_add_test(tc, a_wrong_type_names_the_field_and_both_types);
