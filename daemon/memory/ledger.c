@@ -164,6 +164,8 @@ void ledger_release(struct ledger *l, enum pool pool, enum account account, size
     assert(b->accounts[account] >= bytes && b->used >= bytes);
     b->accounts[account] -= bytes;
     b->used -= bytes;
+    if (b->budget > b->capacity) /* it has been cut, and more was in use */
+        b->budget = MAX(b->capacity, b->used);
     pthread_mutex_unlock(&l->lock);
 }
 

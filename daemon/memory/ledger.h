@@ -41,7 +41,8 @@ void ledger_destroy(struct ledger *l); /* asserts in debug builds that all is re
 
 /*
  * bytes = what the machine or its cgroup has: a budget above it is refused, and one that is above
- * becomes that, or what is in use where that is more (nothing is reserved then until less is).
+ * becomes that, or what is in use where that is more: it goes down with what is released, and
+ * nothing is reserved until it is there.
  */
 void ledger_set_capacity(struct ledger *l, enum pool pool, size_t bytes);
 /* A budget below what is in use is ERR_CONFLICT that names the sum, and nothing changes. */

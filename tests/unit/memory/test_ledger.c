@@ -48,7 +48,12 @@ START_TEST(a_lower_capacity_takes_the_budget_down_to_what_is_used)
     ck_assert_uint_eq(ledger_budget(l, POOL_RAM), 600);
     ck_assert_uint_eq(ledger_free_bytes(l, POOL_RAM), 0);
     ck_assert_int_eq(ledger_reserve(l, POOL_RAM, ACCOUNT_KV, 1, "a", NULL), -ERR_NOMEM);
-    ledger_release(l, POOL_RAM, ACCOUNT_KV, 600);
+    ledger_release(l, POOL_RAM, ACCOUNT_KV, 100);
+    ck_assert_uint_eq(ledger_budget(l, POOL_RAM), 500);
+    ck_assert_int_eq(ledger_reserve(l, POOL_RAM, ACCOUNT_KV, 1, "a", NULL), -ERR_NOMEM);
+    ledger_release(l, POOL_RAM, ACCOUNT_KV, 500);
+    ck_assert_uint_eq(ledger_budget(l, POOL_RAM), 400);
+    ck_assert_int_eq(ledger_reserve(l, POOL_RAM, ACCOUNT_KV, 401, "a", NULL), -ERR_NOMEM);
     ck_assert_int_eq(ledger_set_budget(l, POOL_RAM, 401, NULL), -ERR_INVALID);
     ck_assert_int_eq(ledger_set_budget(l, POOL_RAM, 400, NULL), 0);
     ledger_destroy(l);
