@@ -198,7 +198,7 @@ void budget_grow(struct engine *e)
         model_resize(s->model, model_held_bytes(s->model) + bytes - headroom, NULL);
         publish(e, s);
         /* What is on its way home is not charged for yet: nobody else may count on it. */
-        if (residency_streams(model_weights(s->model))) {
+        if (residency_comes_home(model_weights(s->model))) {
             e->worker.taken = true; /* what it leaves over is seen when it has come home */
             return;
         }

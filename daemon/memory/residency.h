@@ -165,6 +165,8 @@ int residency_resize(struct residency *r, size_t bytes, struct err *err);
 int residency_between(struct residency *r, struct err *err);
 /* Do dense weights stream? */
 bool residency_streams(const struct residency *r);
+/* Have weights that are not charged for yet a place to come to? */
+bool residency_comes_home(const struct residency *r);
 /* Between parts of a long computation: takes what has landed, and the drive goes on. */
 void residency_look(struct residency *r);
 

@@ -367,6 +367,11 @@ static void grow_tables(struct residency *r)
         settle_tables(r);
 }
 
+bool residency_comes_home(const struct residency *r)
+{
+    return r->loaded && (r->want_dropped < r->p.n_dropped || r->want_tables);
+}
+
 /* Fewer slots, as the cliff guard wants it, and those of before when its cap has ended. */
 static int heed_guard(struct residency *r, struct err *err)
 {
