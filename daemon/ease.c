@@ -54,14 +54,25 @@ static void on_ended(void *arg, json_t *result, const struct err *error)
         log_warning("the budget that was lowered stays:", "%s", error->text);
 }
 
+/* By this one, or soon: a change that is under way goes on when nobody waits for it. */
+static bool is_lowered(const struct ease *x)
+{
+    return x->job || (ledger_budget(x->ledger, POOL_RAM) == x->in_use && ease_lowered_bytes(x) > 0);
+}
+
+/* What was set, or what there still is of it. */
+static size_t aim(const struct ease *x)
+{
+    return MIN(x->set, ledger_capacity(x->ledger, POOL_RAM));
+}
+
 void ease_end(struct ease *x)
 {
     struct job_sink sink = {on_progress, on_ended, NULL};
     struct err err;
 
-    if (x && ledger_budget(x->ledger, POOL_RAM) == x->in_use && ease_lowered_bytes(x) &&
-        !engine_budget_waits(x->engine) &&
-        engine_set_budget(x->engine, x->set, BUDGET_KEEP, &sink, &err) < 0)
+    if (x && is_lowered(x) && !engine_budget_waits(x->engine, x->job) &&
+        engine_set_budget(x->engine, aim(x), BUDGET_KEEP, &sink, &err) < 0)
         on_ended(NULL, NULL, &err);
     ease_destroy(x);
 }
@@ -107,7 +118,7 @@ void ease_tick(struct ease *x)
     size_t budget, spare;
 
     /* while someone's choice waits there is nothing to decide about */
-    if (!x || x->job || in.now_ms < x->next_ms || engine_budget_waits(x->engine))
+    if (!x || x->job || in.now_ms < x->next_ms || engine_budget_waits(x->engine, 0))
         return;
     x->next_ms = in.now_ms + PRESSURE_PERIOD_MS;
     budget = ledger_budget(x->ledger, POOL_RAM);
@@ -118,6 +129,8 @@ void ease_tick(struct ease *x)
     if (pressure_sample(&x->source, &in.sample, NULL) < 0)
         return;
     spare = engine_spare_bytes(x->engine);
+    x->set = MAX(aim(x), x->in_use);
+    x->state.lowered_bytes = ease_lowered_bytes(x);
     in.budget_bytes = x->set;
     in.used_bytes = ledger_used(x->ledger, POOL_RAM);
     in.floor_bytes = in.used_bytes - MIN(in.used_bytes, spare);

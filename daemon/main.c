@@ -39,7 +39,7 @@ struct rnbd {
     char **argv;
     struct settings settings;
     struct probe_machine machine;
-    bool budget_cut; /* there is less memory than the budget that is set */
+    size_t cut_bytes; /* there were when the budget had to be cut; 0: it had not */
     struct ledger *ledger;
     struct device device;
     struct backend *backend;
@@ -147,7 +147,8 @@ static void probe(void *arg)
         log_notice("other memory than before", "usable=%s was=%s limit='%s'",
                    units_format_size(now.usable_bytes, is, sizeof is),
                    units_format_size(d->machine.usable_bytes, was, sizeof was), now.cgroup_path);
-        d->budget_cut |= now.usable_bytes < ledger_budget(d->ledger, POOL_RAM);
+        if (now.usable_bytes < ledger_budget(d->ledger, POOL_RAM))
+            d->cut_bytes = now.usable_bytes;
         ledger_set_capacity(d->ledger, POOL_RAM, now.usable_bytes);
     }
     d->machine = now;
@@ -209,7 +210,8 @@ static void undo_budget(struct rnbd *d, const struct settings *fresh, size_t old
     struct err err;
 
     if (fresh->ram_bytes != d->settings.ram_bytes &&
-        ledger_budget(d->ledger, POOL_RAM) == fresh->ram_bytes && !engine_budget_waits(d->engine) &&
+        ledger_budget(d->ledger, POOL_RAM) == fresh->ram_bytes &&
+        !engine_budget_waits(d->engine, 0) &&
         engine_set_budget(d->engine, old_budget, BUDGET_KEEP, &sink, &err) < 0)
         on_budget_undone(NULL, NULL, &err);
 }
@@ -231,7 +233,7 @@ static int apply_rest(struct rnbd *d, struct settings *fresh, size_t old_budget,
     d->settings.ram_bytes = fresh->ram_bytes;
     d->settings.stop_timeout_ms = fresh->stop_timeout_ms;
     d->settings.give_way = fresh->give_way;
-    d->budget_cut = false;
+    d->cut_bytes = 0;
     watch_pressure(d);
     return 0;
 }
@@ -277,7 +279,10 @@ static int settle_budget(struct rnbd *d, struct err *err)
     struct job_sink sink = {on_budget_progress, on_budget_set, d};
     size_t bytes = d->reload.fresh.ram_bytes;
 
-    if (bytes == d->settings.ram_bytes && !d->budget_cut)
+    bool cut = d->cut_bytes && ledger_budget(d->ledger, POOL_RAM) >= d->cut_bytes;
+
+    /* One below what there was has been chosen since, and stays. */
+    if (bytes == d->settings.ram_bytes && !cut)
         return 0;
     d->reload.job = engine_set_budget(d->engine, bytes, BUDGET_KEEP, &sink, err);
     return d->reload.job < 0 ? (int)d->reload.job : 1;

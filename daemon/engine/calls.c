@@ -275,10 +275,10 @@ void engine_job_abandon(struct engine *e, int64_t job)
     notes_cancel(e, t->job->work.id);
 }
 
-bool engine_budget_waits(const struct engine *e)
+bool engine_budget_waits(const struct engine *e, int64_t but)
 {
     for (size_t i = 0; i < e->n_jobs; i++)
-        if (e->jobs[i].job->work.kind == WORK_BUDGET)
+        if (e->jobs[i].job->work.kind == WORK_BUDGET && (int64_t)e->jobs[i].job->work.id != but)
             return true;
     return false;
 }
@@ -297,8 +297,8 @@ int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force 
         return r;
     was = ledger_budget(e->opt.ledger, POOL_RAM);
     /* budgets are set in the order in which they were asked for */
-    r = engine_budget_waits(e) ? -ERR_CONFLICT
-                               : ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
+    r = engine_budget_waits(e, 0) ? -ERR_CONFLICT
+                                  : ledger_set_budget(e->opt.ledger, POOL_RAM, ram_bytes, err);
     if (r < 0 && r != -ERR_CONFLICT)
         return r;
     j = job_create(WORK_BUDGET, NULL, "");

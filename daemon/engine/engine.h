@@ -341,8 +341,8 @@ enum budget_force {
 };
 int64_t engine_set_budget(struct engine *e, size_t ram_bytes, enum budget_force force,
                           const struct job_sink *sink, struct err *err);
-/* Is a budget that was asked for not set yet? */
-bool engine_budget_waits(const struct engine *e);
+/* Is a budget that was asked for not set yet, other than by that job (0: any)? */
+bool engine_budget_waits(const struct engine *e, int64_t but);
 
 /* What a loaded model still has; the order in which it goes. */
 enum model_stage {
