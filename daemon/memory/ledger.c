@@ -63,12 +63,18 @@ void ledger_destroy(struct ledger *l)
     free(l);
 }
 
+/* To what there is, as far as less is not in use. */
+static void cut_budget(struct book *b)
+{
+    if (b->budget > b->capacity)
+        b->budget = MAX(b->capacity, b->used);
+}
+
 void ledger_set_capacity(struct ledger *l, enum pool pool, size_t bytes)
 {
     pthread_mutex_lock(&l->lock);
     l->pools[pool].capacity = bytes;
-    if (l->pools[pool].budget > bytes)
-        l->pools[pool].budget = MAX(bytes, l->pools[pool].used);
+    cut_budget(&l->pools[pool]);
     pthread_mutex_unlock(&l->lock);
 }
 
@@ -164,8 +170,7 @@ void ledger_release(struct ledger *l, enum pool pool, enum account account, size
     assert(b->accounts[account] >= bytes && b->used >= bytes);
     b->accounts[account] -= bytes;
     b->used -= bytes;
-    if (b->budget > b->capacity) /* it has been cut, and more was in use */
-        b->budget = MAX(b->capacity, b->used);
+    cut_budget(b);
     pthread_mutex_unlock(&l->lock);
 }
 
