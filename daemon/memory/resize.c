@@ -369,7 +369,7 @@ static void grow_tables(struct residency *r)
 
 bool residency_comes_home(const struct residency *r)
 {
-    return r->loaded && (r->want_dropped < r->p.n_dropped || r->want_tables);
+    return r->loaded && (r->want_dropped < r->p.n_dropped || (r->want_tables && !r->p.n_dropped));
 }
 
 /* Fewer slots, as the cliff guard wants it, and those of before when its cap has ended. */
@@ -395,9 +395,11 @@ int residency_between(struct residency *r, struct err *err)
 
     if (rc >= 0 && r->loaded)
         rc = heed_guard(r, err);
-    if (rc >= 0 && r->loaded && r->want_dropped < r->p.n_dropped)
+    if (rc < 0 || !residency_comes_home(r))
+        return rc;
+    if (r->want_dropped < r->p.n_dropped)
         residency_grow(r);
-    else if (rc >= 0 && r->loaded && r->want_tables && !r->p.n_dropped)
+    else
         grow_tables(r);
     return rc;
 }
