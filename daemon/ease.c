@@ -90,7 +90,6 @@ static void on_done(void *arg, json_t *result, const struct err *error)
     x->job = 0;
     if (result) /* and not what the ledger says: somebody may have chosen another since */
         x->in_use = (size_t)json_integer_value(json_object_get(result, "ram"));
-    x->state.lowered_bytes = ease_lowered_bytes(x);
 }
 
 static void ask(struct ease *x, const struct pressure_decision *d)
@@ -122,10 +121,8 @@ void ease_tick(struct ease *x)
         return;
     x->next_ms = in.now_ms + PRESSURE_PERIOD_MS;
     budget = ledger_budget(x->ledger, POOL_RAM);
-    if (budget != x->in_use) { /* someone chose another */
+    if (budget != x->in_use) /* someone chose another */
         x->set = x->in_use = budget;
-        x->state.lowered_bytes = 0;
-    }
     if (pressure_sample(&x->source, &in.sample, NULL) < 0)
         return;
     spare = engine_spare_bytes(x->engine);

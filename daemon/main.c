@@ -278,10 +278,9 @@ static int settle_budget(struct rnbd *d, struct err *err)
 {
     struct job_sink sink = {on_budget_progress, on_budget_set, d};
     size_t bytes = d->reload.fresh.ram_bytes;
-
+    /* One below what there was has been chosen since, and stays. */
     bool cut = d->cut_bytes && ledger_budget(d->ledger, POOL_RAM) >= d->cut_bytes;
 
-    /* One below what there was has been chosen since, and stays. */
     if (bytes == d->settings.ram_bytes && !cut)
         return 0;
     d->reload.job = engine_set_budget(d->engine, bytes, BUDGET_KEEP, &sink, err);
